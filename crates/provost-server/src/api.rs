@@ -94,7 +94,17 @@ impl Routes {
 
     /// A route that changes something.
     fn acts<B: JsonSchema>(self, path: &str, says: &str, route: MethodRouter<Arc<App>>) -> Self {
-        self.add(Operation::post::<B>(path, says, Answer::json::<Done>()), route)
+        self.gives::<B, Done>(path, says, route)
+    }
+
+    /// A route that makes something, and gives it.
+    fn gives<B: JsonSchema, A: JsonSchema>(
+        self,
+        path: &str,
+        says: &str,
+        route: MethodRouter<Arc<App>>,
+    ) -> Self {
+        self.add(Operation::post::<B>(path, says, Answer::json::<A>()), route)
     }
 
     /// A route that starts a run.
@@ -203,6 +213,11 @@ fn declared() -> Routes {
             "Goes on with a run, in a process of its own",
             post(work::resume),
         );
+    let routes = routes.gives::<actions::NothingMore, actions::IssuedLink>(
+        "/v1/links",
+        "Makes a link that signs one browser in",
+        post(actions::link),
+    );
     routes.reads::<NoParameters, Vec<Approval>>(
         "/v1/approvals",
         "Lists the questions that wait for an answer",

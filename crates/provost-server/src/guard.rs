@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::access_log::{self, Access};
 use crate::app::App;
 use crate::page;
 use crate::peer::Peer;
@@ -39,11 +41,12 @@ const HEADERS: [(HeaderName, &str); 7] = [
 /// Checks a request, and has it answered.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = match check(&app, &request) {
-        Ok(()) => next.run(request).await,
+    let began = Instant::now();
+    let (mut response, by) = match check(&app, &request) {
+        Ok(by) => (next.run(request).await, by),
         Err(refusal) => {
             app.counters.refused.fetch_add(1, Ordering::Relaxed);
-            *refusal
+            (*refusal, Signed::Not)
         }
     };
     let status = response.status();
@@ -51,13 +54,36 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     // The code of a one-time link is in its path.
     let shown = if path.starts_with(page::ENTER) { page::ENTER } else { &path };
     tracing::info!(%method, path = %shown, status = status.as_u16(), "request");
+    if let Some(log) = &app.access_log {
+        let ms = access_log::millis(began.elapsed());
+        let (method, by) = (method.as_str(), by.word());
+        log.add(&Access { at_ms: app.now(), method, path: shown, status: status.as_u16(), ms, by });
+    }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
 
-fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
+/// As whom a request is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signed {
+    Token,
+    Page,
+    Not,
+}
+
+impl Signed {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Page => "page",
+            Self::Not => "none",
+        }
+    }
+}
+
+fn check(app: &App, request: &Request) -> Result<Signed, Box<Response>> {
     let headers = request.headers();
     let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
     let refuse = |problem: Problem| Box::new(problem.into_response());
@@ -71,7 +97,7 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
         let why = "this server isn't asked by this name; use the address that it printed";
         return Err(refuse(Problem::new(StatusCode::MISDIRECTED_REQUEST, why)));
     }
-    same_site(headers, &host, request.method()).map_err(refuse)?;
+    same_site(headers, &format!("{}://{host}", app.hosts.scheme), request.method()).map_err(refuse)?;
     let is_read = only_reads(request.method(), headers);
     let may_act = request.extensions().get::<Peer>() == Some(&Peer::Other);
     if !may_act && (!is_read || request.uri().path().starts_with(page::ENTER)) {
@@ -79,14 +105,14 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
         return Err(refuse(Problem::forbidden(why)));
     }
     if request.uri().path().starts_with(page::ENTER) || page::is_asset(request.uri().path()) {
-        return Ok(());
+        return Ok(Signed::Not);
     }
     if bearer(headers).is_some_and(|token| app.access.is_token(token)) {
-        return Ok(());
+        return Ok(Signed::Token);
     }
     // Cookies are sent to every port of a name, so only the page's own name counts.
     if is_page && cookie(headers).is_some_and(|cookie| app.access.is_session(cookie)) {
-        return by_page(headers, request.method()).map_err(refuse);
+        return by_page(headers, request.method()).map(|()| Signed::Page).map_err(refuse);
     }
     let is_document = only(headers, &header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
     if is_document && request.method() == Method::GET {
@@ -97,11 +123,11 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
 }
 
 /// Refuses what a page of another origin has sent, whoever it is sent as.
-fn same_site(headers: &HeaderMap, host: &str, method: &Method) -> Result<(), Problem> {
+fn same_site(headers: &HeaderMap, own: &str, method: &Method) -> Result<(), Problem> {
     let is_read = only_reads(method, headers);
     if headers.contains_key(header::ORIGIN) {
         let origin = only(headers, &header::ORIGIN).unwrap_or_default();
-        if origin.strip_prefix("http://") != Some(host) {
+        if origin != own {
             return Err(Problem::forbidden("requests of pages of another origin are refused"));
         }
     }

@@ -106,7 +106,8 @@ async fn enter(State(app): State<Arc<App>>, Path(code): Path<String>) -> Result<
     })?;
     let Some(cookie) = cookie else { return Ok(signed_out()) };
     let age = SESSION_MAX_AGE.as_secs();
-    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}");
+    let secure = if app.hosts.scheme == "https" { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}");
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);

@@ -62,7 +62,7 @@ impl LiveScreen {
     /// # Errors
     /// As [`attach`](Self::attach).
     pub(crate) async fn once(folder: &Path, session: SessionId, by: &str) -> Result<ScreenView, Problem> {
-        let hello = Hello::new(Role::Watch, None, by);
+        let hello = Hello::new(Role::Look, None, by);
         Ok(Self::attach(folder, session, hello).await?.0.view())
     }
 

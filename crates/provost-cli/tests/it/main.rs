@@ -180,6 +180,7 @@ mod serve;
 #[cfg(test)]
 mod serve_safety;
 mod serve_starts;
+mod serve_terminal;
 #[cfg(test)]
 mod served;
 #[cfg(all(test, target_os = "linux"))]

@@ -11,6 +11,7 @@ let questionsSince = performance.now();
 const live = $("#live");
 function liveness(isLive) {
   if (!live) return;
+  live.hidden = false;
   live.classList.toggle("off", !isLive);
   const at = new Date().toISOString().slice(11, 16);
   $(".txt", live).textContent = isLive ? "Live" : `Not live since ${at} UTC`;
@@ -58,7 +59,7 @@ if (body.dataset.live) {
   events.addEventListener("error", () => liveness(false));
   events.addEventListener("sections", (event) => JSON.parse(event.data).forEach(replace));
 } else if (live) {
-  $(".txt", live).textContent = "";
+  live.hidden = true;
 }
 
 // --- Acting ---

@@ -62,8 +62,8 @@ fn limits(title: &str, id: &str, limits: &[LimitUse]) -> Markup {
     html! {
         section.panel.uses aria-labelledby=(id) {
             h2 id=(id) { (title) }
-            div.in.scroll tabindex="0" role="region" aria-labelledby=(id) { table.tab {
-                thead { tr { th { span.vh { "Took effect" } } th { "Limit" } th { "Set to" } th { "Most" } th { "Decided" } th { "Why not" } } }
+            div.in.scroll tabindex="0" role="group" aria-labelledby=(id) { table.tab {
+                thead { tr { th { span.vh { "Took effect" } } th { "Limit" } th.num { "Set to" } th.num { "Most" } th.num { "Decided" } th { "Why not" } } }
                 tbody { @for limit in limits { tr {
                     td { (standing(&limit.standing)) }
                     th scope="row" { (safe(&limit.name)) }
@@ -140,8 +140,8 @@ fn rules(title: &str, id: &str, rules: Vec<Rule<'_>>) -> Markup {
     html! {
         section.panel.uses aria-labelledby=(id) {
             h2 id=(id) { (title) " " span.n { (rules.len()) } }
-            div.in.scroll tabindex="0" role="region" aria-labelledby=(id) { table.tab {
-                thead { tr { th { span.vh { "Took effect" } } th { "Rule" } th { "Asked" } th { "Decided" } th { "Why not" } } }
+            div.in.scroll tabindex="0" role="group" aria-labelledby=(id) { table.tab {
+                thead { tr { th { span.vh { "Took effect" } } th { "Rule" } th.num { "Asked" } th.num { "Decided" } th { "Why not" } } }
                 tbody { @for rule in &rules { tr {
                     td { (standing(rule.standing)) }
                     th scope="row" { code { (safe(&rule.name)) } }

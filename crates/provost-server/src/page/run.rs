@@ -234,10 +234,10 @@ fn facts(page: &RunPage) -> Markup {
     let max = slots.budget.slots() as u64;
     html! {
         dl.facts.panel id="facts" {
-            div { dt { "Spent" } dd { b { (spent) } " " span { (of(budget.money.map(money))) } } (limit_bar(item.cost_micro_usd.0, budget.money.map(|max| max.0), "spent")) }
-            div { dt { "Tokens" } dd { b { (tokens(item.tokens)) } " " span { (of(budget.tokens.map(tokens))) } } (limit_bar(item.tokens, budget.tokens, "of tokens")) }
-            div { dt { "Time" } dd { b { (span(page.details.active_ms)) } " " span { (of(budget.wall_time_ms.map(span))) } } (limit_bar(page.details.active_ms, budget.wall_time_ms, "of time")) }
-            div { dt { "Slots in use" } dd { b { (slots.held) } " " span { "of " (max) } } (limit_bar(slots.held as u64, Some(max), "of slots")) }
+            div { dt { "Spent" } dd { b { (spent) } " " span { (of(budget.money.map(money))) } (limit_bar(item.cost_micro_usd.0, budget.money.map(|max| max.0), "spent")) } }
+            div { dt { "Tokens" } dd { b { (tokens(item.tokens)) } " " span { (of(budget.tokens.map(tokens))) } (limit_bar(item.tokens, budget.tokens, "of tokens")) } }
+            div { dt { "Time" } dd { b { (span(page.details.active_ms)) } " " span { (of(budget.wall_time_ms.map(span))) } (limit_bar(page.details.active_ms, budget.wall_time_ms, "of time")) } }
+            div { dt { "Slots in use" } dd { b { (slots.held) } " " span { "of " (max) } (limit_bar(slots.held as u64, Some(max), "of slots")) } }
             div { dt { "Progress" } dd { @if let Some(progress) = moved { b { (progress.state) } " " span { (provost_event::counted(progress.idle_turns.into(), "turn")) " without" } } @else { "–" } } }
         }
     }
