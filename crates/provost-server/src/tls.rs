@@ -31,7 +31,8 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServerError> {
     if chain.is_empty() {
         return Err(cant(&files.certificate, "there is no certificate in it".to_owned()));
     }
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| cant(&files.key, error.to_string()))?;
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| cant(&files.key, error.to_string()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

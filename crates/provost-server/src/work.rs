@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use provost_event::RunId;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Starts processes that work on runs.
 #[async_trait]
@@ -85,7 +86,7 @@ pub struct StartRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_agents: Option<u32>,
     /// Its limits.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub limits: WorkLimits,
 }
 
@@ -106,6 +107,7 @@ pub struct ResumeRun {
     /// Takes today's settings in place of those that the run was started with.
     pub with_settings: bool,
     /// What is added to its limits.
+    #[serde(deserialize_with = "object")]
     pub limits: WorkLimits,
 }
 
@@ -131,5 +133,12 @@ pub struct ForkRun {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Its limits.
+    #[serde(deserialize_with = "object")]
     pub limits: WorkLimits,
+}
+
+/// Reads an object, and not a list of its members, which the derived reader takes too.
+fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
+    let members = serde_json::Map::deserialize(deserializer)?;
+    serde_json::from_value(members.into()).map_err(D::Error::custom)
 }

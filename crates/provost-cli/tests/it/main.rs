@@ -181,6 +181,7 @@ mod serve;
 mod serve_safety;
 mod serve_starts;
 mod serve_terminal;
+mod serve_tls;
 #[cfg(test)]
 mod served;
 #[cfg(all(test, target_os = "linux"))]

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::served::Served;
 use crate::support::{Scene, until};
+use crate::terminal::AtTerminal;
 
 /// Reads names and greets each in colour, until the name `bye`.
-const GREETER: &str =
-    "while printf 'who? '; read who; do printf '\\033[31mhello\\033[0m %s\\n' \"$who\"; [ \"$who\" = bye ] && exit; done";
+const GREETER: &str = "while printf 'who? '; read who; do printf '\\033[31mhello\\033[0m %s\\n' \"$who\"; [ \"$who\" = bye ] && exit; done";
 
 fn greeter() -> (Scene, AtTerminal, Served, String) {
     let scene = Scene::new();
@@ -22,7 +22,9 @@ fn greeter() -> (Scene, AtTerminal, Served, String) {
         let runs = served.get("/v1/runs").json();
         Some(runs["runs"].as_array()?.first()?["run"].as_str()?.to_owned())
     });
-    until("it has a screen", || (served.get(&format!("/v1/runs/{run}/terminal")).status == 200).then_some(()));
+    until("it has a screen", || {
+        (served.get(&format!("/v1/runs/{run}/terminal")).status == 200).then_some(())
+    });
     (scene, running, served, run)
 }
 
@@ -154,7 +156,9 @@ fn a_socket_is_opened_by_programs_and_the_page_and_nobody_else() {
     let path = format!("/v1/runs/{run}/terminal/attach?role=control");
     let host = ("host", format!("127.0.0.1:{}", served.port));
     let token = ("authorization", format!("Bearer {}", served.token));
-    let status = |headers: &[(&str, &str)]| Socket::open(&served, &path, headers).map_or_else(|status| status, |_| 101);
+    let status = |headers: &[(&str, &str)]| {
+        Socket::open(&served, &path, headers).map_or_else(|status| status, |_| 101)
+    };
     let (host, token) = ((host.0, host.1.as_str()), (token.0, token.1.as_str()));
     assert_eq!(status(&[host]), 401);
     assert_eq!(status(&[host, token, ("origin", "http://evil.example")]), 403);

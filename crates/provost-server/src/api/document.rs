@@ -99,16 +99,23 @@ impl Document {
         let mut generator = settings
             .with(|settings| settings.definitions_path = "/components/schemas".into())
             .into_generator();
+        // Members that have a default needn't be given, and are always there in an answer.
+        let settings = SchemaSettings::draft2020_12();
+        let mut given = settings
+            .with(|settings| settings.definitions_path = "/components/schemas".into())
+            .into_generator();
         let mut paths = Map::new();
         for operation in &self.0 {
-            let described = operation.json(&mut generator);
+            let described = operation.json(&mut generator, &mut given);
             let methods = paths.entry(operation.path.clone()).or_insert_with(|| json!({}));
             if let Some(methods) = methods.as_object_mut() {
                 methods.insert(operation.method.to_owned(), described);
             }
         }
         let problem = generator.subschema_for::<Problem>();
-        json!({
+        let mut schemas = given.take_definitions(true);
+        schemas.extend(generator.take_definitions(true));
+        let mut document = json!({
             "openapi": "3.1.0",
             "info": {
                 "title": "Provost",
@@ -125,25 +132,47 @@ impl Document {
                         "content": { "application/problem+json": { "schema": problem } },
                     },
                 },
-                "schemas": generator.definitions(),
+                "schemas": schemas,
             },
-        })
+        });
+        bound_numbers(&mut document);
+        document
+    }
+}
+
+/// Says of each number how large it may be, which its format says only to who knows it.
+fn bound_numbers(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(bound_numbers),
+        Value::Object(members) => {
+            let max = match members.get("format").and_then(Value::as_str) {
+                Some("uint16") => Some(u64::from(u16::MAX)),
+                Some("uint32") => Some(u64::from(u32::MAX)),
+                Some("uint64" | "uint") => Some(u64::MAX),
+                _ => None,
+            };
+            if let Some(max) = max.filter(|_| !members.contains_key("maximum")) {
+                members.insert("maximum".to_owned(), max.into());
+            }
+            members.values_mut().for_each(bound_numbers);
+        }
+        _ => {}
     }
 }
 
 impl Operation {
-    fn json(&self, generator: &mut SchemaGenerator) -> Value {
+    fn json(&self, generator: &mut SchemaGenerator, given: &mut SchemaGenerator) -> Value {
         let answer = self.answer(generator);
         let mut operation = json!({
             "summary": self.summary,
-            "parameters": self.parameters(generator),
+            "parameters": self.parameters(given),
             "responses": {
                 self.status(): answer,
                 "default": { "$ref": "#/components/responses/Problem" },
             },
         });
         if let (Some(body), Some(members)) = (self.body, operation.as_object_mut()) {
-            let schema = body(generator);
+            let schema = body(given);
             let content = json!({ "application/json": { "schema": schema } });
             members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
         }

@@ -39,6 +39,7 @@ pub(crate) struct ListParameters {
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
     /// Only runs behind this place: `next_cursor` of the answer before.
+    #[schemars(regex(pattern = r"^[0-9]{1,15}-[0-9a-hjkmnp-tv-z]{12}$"))]
     cursor: Option<String>,
 }
 
