@@ -121,7 +121,22 @@ impl Routes {
 }
 
 fn declared() -> Routes {
-    let routes = Routes::new()
+    let routes = starting(terminals_of(acting(reading(Routes::new()))));
+    let routes = routes.gives::<actions::NothingMore, actions::IssuedLink>(
+        "/v1/links",
+        "Makes a link that signs one browser in",
+        post(actions::link),
+    );
+    routes.reads::<NoParameters, Vec<Approval>>(
+        "/v1/approvals",
+        "Lists the questions that wait for an answer",
+        get(approvals::list),
+    )
+}
+
+/// What looks at runs.
+fn reading(routes: Routes) -> Routes {
+    routes
         .reads::<runs::ListParameters, runs::RunsPage>("/v1/runs", "Lists runs, the newest first", get(runs::list))
         .reads::<NoParameters, GroupedRuns>("/v1/groups", "Lists runs in groups by what they need", get(runs::groups))
         .streams::<NoParameters, GroupedRuns>("/v1/events", "Streams the groups of runs whenever they change", get(events::groups))
@@ -142,8 +157,12 @@ fn declared() -> Routes {
         .reads::<runs::AgentParameters, AgentGoal>("/v1/runs/{run}/goal", "Reads what judges verify of an agent, and their verdicts", get(runs::goal))
         .reads::<NoParameters, Spending>("/v1/runs/{run}/spend", "Reads what was spent, by agent and model", get(runs::spend))
         .reads::<NoParameters, RunExplanation>("/v1/runs/{run}/explain", "Reads which limits, hooks and rules took effect", get(runs::explain))
-        .reads::<runs::AgentParameters, RunChanges>("/v1/runs/{run}/changes", "Reads what was changed in a workspace", get(runs::changes));
-    let routes = routes
+        .reads::<runs::AgentParameters, RunChanges>("/v1/runs/{run}/changes", "Reads what was changed in a workspace", get(runs::changes))
+}
+
+/// What acts on runs.
+fn acting(routes: Routes) -> Routes {
+    routes
         .acts::<actions::Say>("/v1/runs/{run}/say", "Sends a message to an agent", post(actions::say))
         .acts::<actions::WholeOrAgent>(
             "/v1/runs/{run}/pause",
@@ -169,8 +188,12 @@ fn declared() -> Routes {
             "/v1/runs/{run}/approvals/{agent}/{asked}",
             "Answers the question that an entry of an agent's log asked",
             post(approvals::answer),
-        );
-    let routes = routes
+        )
+}
+
+/// What concerns terminals, and what was spent over time.
+fn terminals_of(routes: Routes) -> Routes {
+    routes
         .reads::<runs::AgentParameters, ScreenView>(
             "/v1/runs/{run}/terminal",
             "Reads the screen of an external agent's terminal",
@@ -200,8 +223,12 @@ fn declared() -> Routes {
             "/v1/runs/{run}/spend-curve",
             "Reads what was spent over time, by model",
             get(runs::spend_curve),
-        );
-    let routes = routes
+        )
+}
+
+/// What has runs worked on.
+fn starting(routes: Routes) -> Routes {
+    routes
         .creates::<StartRun>("/v1/runs", "Starts a run, in a process of its own", post(work::start))
         .creates::<ForkRun>(
             "/v1/runs/{run}/fork",
@@ -212,17 +239,7 @@ fn declared() -> Routes {
             "/v1/runs/{run}/resume",
             "Goes on with a run, in a process of its own",
             post(work::resume),
-        );
-    let routes = routes.gives::<actions::NothingMore, actions::IssuedLink>(
-        "/v1/links",
-        "Makes a link that signs one browser in",
-        post(actions::link),
-    );
-    routes.reads::<NoParameters, Vec<Approval>>(
-        "/v1/approvals",
-        "Lists the questions that wait for an answer",
-        get(approvals::list),
-    )
+        )
 }
 
 /// All routes for programs.

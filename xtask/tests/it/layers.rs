@@ -55,6 +55,8 @@ const FLOORS: &[(&str, &[&str])] = &[
         ],
     ),
     ("provost-view", &["provost-engine", "provost-event", "provost-harness"]),
+    // It speaks to the server, and sees nothing of it but its answers.
+    ("provost-client", &["provost-event", "provost-view"]),
     (
         "provost-server",
         // Terminals of external agents are attached to, and drawn.

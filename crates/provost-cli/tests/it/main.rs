@@ -178,6 +178,7 @@ mod secrets;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod serve_client;
 mod serve_safety;
 mod serve_starts;
 mod serve_terminal;
