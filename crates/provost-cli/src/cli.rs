@@ -32,7 +32,7 @@ pub(crate) use sandbox::{
 };
 pub(crate) use segment::{ForkArgs, ResumeArgs};
 pub(crate) use serve::ServeArgs;
-pub(crate) use services::{ServicesArgs, ServicesCommand, SuperviseArgs};
+pub(crate) use services::{ServicesArgs, ServicesCommand, SuperviseArgs, UnattendedArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 
 const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`, the newest of this folder";

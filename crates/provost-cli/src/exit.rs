@@ -134,6 +134,18 @@ fn message(error: &anyhow::Error) -> String {
     text
 }
 
+/// The same in one line, without the word that it is one.
+pub(crate) fn in_one_line(error: &anyhow::Error) -> String {
+    let text = message(error);
+    let lines = text.lines().map(|line| line.trim().trim_start_matches("error: "));
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// Whether what was asked for can't be done as it is, and nothing failed.
+pub(crate) fn is_refusal(error: &anyhow::Error) -> bool {
+    exit_of(error) == Exit::Usage
+}
+
 /// All causes in one line, each once.
 fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();

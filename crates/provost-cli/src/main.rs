@@ -42,6 +42,7 @@ mod render;
 mod reports;
 mod signals;
 mod typing;
+mod unattended;
 mod watcher;
 mod wiring;
 

@@ -12,6 +12,9 @@ use crate::render::safe;
 /// Why a part of standard output is lost; the first time.
 static LOST: OnceLock<Loss> = OnceLock::new();
 
+/// Whether standard output is left out from here on.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
 /// Why output is lost.
 #[derive(Debug)]
 pub(crate) struct Loss {
@@ -65,8 +68,21 @@ pub(crate) fn tell_raw(text: &str) {
 /// # Errors
 /// When that can't be done, also where it was closed from the start. It is remembered as [`lost`].
 pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
+    if is_silent() {
+        return Ok(());
+    }
     let mut out = Stdout;
     out.write_all(bytes)
+}
+
+/// Leaves out what is written to standard output from here on: its reader wants no more.
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Whether it is left out.
+pub(crate) fn is_silent() -> bool {
+    SILENT.load(Ordering::Relaxed)
 }
 
 /// Standard output. The one of the standard library counts what can't be written to a closed or unwritable

@@ -20,6 +20,7 @@ use crate::external;
 use crate::{Notice, RunContext, RuntimeError, Variables};
 
 const SERVER_SOCKET: &str = "server.sock";
+const SERVER_KEYS: &str = "server-keys";
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
@@ -162,9 +163,19 @@ impl StateDir {
         self.folder.join(WORKTREES)
     }
 
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The Unix socket of a server over these runs.
     pub fn server_socket(&self) -> PathBuf {
         self.folder.join(SERVER_SOCKET)
+    }
+
+    /// Where a server keeps idempotency keys.
+    pub fn server_keys(&self) -> PathBuf {
+        self.folder.join(SERVER_KEYS)
     }
 
     /// Where files about the terminals of external programs are kept.

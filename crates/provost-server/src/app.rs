@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,11 +12,17 @@ use provost_harness::{Backend, Clock as _, Control, SystemClock};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Access;
+use crate::access::{Access, OneTimeLink};
+use crate::access_log::AccessLog;
+use crate::kept_keys::KeptKeys;
 use crate::metrics::Counters;
+use crate::tls::TlsFiles;
+use crate::work::StartsWork;
 
 /// Streams of events that are open at the same time.
 pub(crate) const STREAMS_MAX: usize = 256;
+/// Processes that are being started at the same time; more wait.
+const STARTS_MAX: usize = 8;
 
 /// Keeps a pattern that was approved for always in the user's settings.
 #[async_trait]
@@ -33,18 +40,48 @@ pub struct ServerOptions {
     pub backend: Arc<dyn Backend>,
     /// Who the log names for what is done through the server.
     pub by: String,
-    /// The port on loopback; 0 takes a free one.
-    pub port: u16,
+    /// Where to listen for connections of TCP.
+    pub listen: Listen,
+    /// The file for a line of each request; absent: none is written.
+    pub access_log: Option<PathBuf>,
     /// A Unix socket to listen on too.
     pub socket: Option<PathBuf>,
     /// Where approvals for always are kept; absent: there are none.
     pub approved: Option<Arc<dyn KeepsApproved>>,
+    /// Starts processes that work on runs; absent: none is started.
+    pub work: Option<Arc<dyn StartsWork>>,
+    /// The folder for idempotency keys, which needn't be there.
+    pub keys: PathBuf,
+    /// The folder with the sockets and recordings of external agents' terminals.
+    pub terminals: PathBuf,
+}
+
+/// Where to listen, and how.
+#[derive(Debug, Clone)]
+pub enum Listen {
+    /// On 127.0.0.1, at this port; 0 takes a free one.
+    Loopback(u16),
+    /// At this address, with TLS, for requests to these names. The page has the first one.
+    Tls {
+        /// The address.
+        address: SocketAddr,
+        /// The names that clients ask for, without the port; at least one.
+        names: Vec<String>,
+        /// The certificate.
+        files: TlsFiles,
+    },
 }
 
 pub(crate) struct App {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) by: String,
     pub(crate) approved: Option<Arc<dyn KeepsApproved>>,
+    pub(crate) work: Option<Arc<dyn StartsWork>>,
+    pub(crate) keys: KeptKeys,
+    pub(crate) terminals: PathBuf,
+    /// Processes that may be started at this moment.
+    pub(crate) starts: Semaphore,
+    pub(crate) access_log: Option<AccessLog>,
     pub(crate) access: Access,
     pub(crate) hosts: Hosts,
     pub(crate) streams: Arc<Semaphore>,
@@ -58,6 +95,8 @@ pub(crate) struct App {
 /// By which names the server may be asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
+    /// `http` or `https`.
+    pub(crate) scheme: &'static str,
     /// That of the page, with the port: nobody else knows it.
     pub(crate) page: String,
     /// Those for programs.
@@ -75,6 +114,11 @@ impl App {
             backend: options.backend.clone(),
             by: options.by.clone(),
             approved: options.approved.clone(),
+            access_log: options.access_log.clone().map(AccessLog::new),
+            work: options.work.clone(),
+            terminals: options.terminals.clone(),
+            keys: KeptKeys::new(options.keys.clone()),
+            starts: Semaphore::new(STARTS_MAX),
             access,
             hosts,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
@@ -90,6 +134,12 @@ impl App {
 
     pub(crate) fn control(&self, run: RunId) -> Control {
         Control::new(self.backend.clone(), run, &self.by)
+    }
+
+    /// The link with this code.
+    pub(crate) fn link(&self, code: &str) -> OneTimeLink {
+        let Hosts { scheme, page, .. } = &self.hosts;
+        OneTimeLink(format!("{scheme}://{page}{}{code}", crate::page::ENTER))
     }
 
     pub(crate) fn look_at(&self, run: RunId) {

@@ -5,18 +5,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::access_log::{self, Access};
 use crate::app::App;
 use crate::page;
 use crate::peer::Peer;
 use crate::problem::Problem;
 
 pub(crate) const COOKIE: &str = "provost_session";
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const CONTENT_SECURITY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
@@ -38,11 +41,12 @@ const HEADERS: [(HeaderName, &str); 7] = [
 /// Checks a request, and has it answered.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = match check(&app, &request) {
-        Ok(()) => next.run(request).await,
+    let began = Instant::now();
+    let (mut response, by) = match check(&app, &request) {
+        Ok(by) => (next.run(request).await, by),
         Err(refusal) => {
             app.counters.refused.fetch_add(1, Ordering::Relaxed);
-            *refusal
+            (*refusal, Signed::Not)
         }
     };
     let status = response.status();
@@ -50,13 +54,36 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     // The code of a one-time link is in its path.
     let shown = if path.starts_with(page::ENTER) { page::ENTER } else { &path };
     tracing::info!(%method, path = %shown, status = status.as_u16(), "request");
+    if let Some(log) = &app.access_log {
+        let ms = access_log::millis(began.elapsed());
+        let (method, by) = (method.as_str(), by.word());
+        log.add(&Access { at_ms: app.now(), method, path: shown, status: status.as_u16(), ms, by });
+    }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
 
-fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
+/// As whom a request is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signed {
+    Token,
+    Page,
+    Not,
+}
+
+impl Signed {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Token => "token",
+            Self::Page => "page",
+            Self::Not => "none",
+        }
+    }
+}
+
+fn check(app: &App, request: &Request) -> Result<Signed, Box<Response>> {
     let headers = request.headers();
     let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>();
     let refuse = |problem: Problem| Box::new(problem.into_response());
@@ -70,22 +97,22 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
         let why = "this server isn't asked by this name; use the address that it printed";
         return Err(refuse(Problem::new(StatusCode::MISDIRECTED_REQUEST, why)));
     }
-    same_site(headers, &host, request.method()).map_err(refuse)?;
-    let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
+    same_site(headers, &format!("{}://{host}", app.hosts.scheme), request.method()).map_err(refuse)?;
+    let is_read = only_reads(request.method(), headers);
     let may_act = request.extensions().get::<Peer>() == Some(&Peer::Other);
     if !may_act && (!is_read || request.uri().path().starts_with(page::ENTER)) {
         let why = "this was sent by what a run has started, which can't act on runs";
         return Err(refuse(Problem::forbidden(why)));
     }
     if request.uri().path().starts_with(page::ENTER) || page::is_asset(request.uri().path()) {
-        return Ok(());
+        return Ok(Signed::Not);
     }
     if bearer(headers).is_some_and(|token| app.access.is_token(token)) {
-        return Ok(());
+        return Ok(Signed::Token);
     }
     // Cookies are sent to every port of a name, so only the page's own name counts.
     if is_page && cookie(headers).is_some_and(|cookie| app.access.is_session(cookie)) {
-        return by_page(headers, request.method()).map_err(refuse);
+        return by_page(headers, request.method()).map(|()| Signed::Page).map_err(refuse);
     }
     let is_document = only(headers, &header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
     if is_document && request.method() == Method::GET {
@@ -96,15 +123,15 @@ fn check(app: &App, request: &Request) -> Result<(), Box<Response>> {
 }
 
 /// Refuses what a page of another origin has sent.
-fn same_site(headers: &HeaderMap, host: &str, method: &Method) -> Result<(), Problem> {
-    let is_read = method == Method::GET || method == Method::HEAD;
+fn same_site(headers: &HeaderMap, own: &str, method: &Method) -> Result<(), Problem> {
+    let is_read = only_reads(method, headers);
     if headers.contains_key(header::ORIGIN) {
         let origin = only(headers, &header::ORIGIN).unwrap_or_default();
-        if origin.strip_prefix("http://") != Some(host) {
+        if origin != own {
             return Err(Problem::forbidden("requests of pages of another origin are refused"));
         }
     }
-    match only(headers, &HeaderName::from_static("sec-fetch-site")) {
+    match only(headers, &SEC_FETCH_SITE) {
         None | Some("same-origin") => Ok(()),
         // Typed, or a link of a terminal.
         Some("none") if is_read => Ok(()),
@@ -115,13 +142,23 @@ fn same_site(headers: &HeaderMap, host: &str, method: &Method) -> Result<(), Pro
 /// What a browser sends with its cookie must come from the page: a browser says so with everything that changes
 /// something.
 fn by_page(headers: &HeaderMap, method: &Method) -> Result<(), Problem> {
-    let is_read = method == Method::GET || method == Method::HEAD;
-    let says_so = headers.contains_key(header::ORIGIN)
-        && only(headers, &HeaderName::from_static("sec-fetch-site")) == Some("same-origin");
-    if is_read || says_so {
+    let has_origin = headers.contains_key(header::ORIGIN);
+    let says_so = has_origin && only(headers, &SEC_FETCH_SITE) == Some("same-origin");
+    // Not all browsers say more with a WebSocket than its origin, which was compared.
+    let is_socket = is_upgrade(headers) && has_origin;
+    if only_reads(method, headers) || says_so || is_socket {
         return Ok(());
     }
     Err(Problem::forbidden("the browser doesn't say that this comes from the page"))
+}
+
+/// Whether a request changes nothing. What becomes a WebSocket may type.
+fn only_reads(method: &Method, headers: &HeaderMap) -> bool {
+    (method == Method::GET || method == Method::HEAD) && !is_upgrade(headers)
+}
+
+fn is_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::UPGRADE)
 }
 
 /// The only value of a header: several are as good as none.

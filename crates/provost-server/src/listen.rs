@@ -11,15 +11,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, OneTimeLink, Token, secret};
-use crate::app::{App, Hosts, ServerOptions};
+use crate::app::{App, Hosts, Listen, ServerOptions};
 use crate::peer::Peer;
-use crate::{api, page};
+use crate::{api, page, tls};
 
 /// Connections at the same time; more wait to be accepted.
 const CONNECTIONS_MAX: usize = 512;
@@ -53,6 +54,14 @@ pub enum ServerError {
         /// The socket.
         path: PathBuf,
     },
+    /// The certificate or its key can't be used.
+    #[error("{}: {why}", path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The system gives no randomness.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -69,6 +78,7 @@ pub struct Server {
     app: Arc<App>,
     token: Token,
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     #[cfg(unix)]
     socket: Option<Socket>,
     address: SocketAddr,
@@ -76,23 +86,21 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on loopback, and on the Unix socket if one is given, which only this user may connect to.
+    /// Listens as the options say, and on the Unix socket if one is given, which only this user may connect to.
     ///
     /// # Errors
     /// [`ServerError`] when an address is in use or can't be listened on.
     pub async fn bind(options: ServerOptions) -> Result<Self, ServerError> {
-        let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
+        let (wanted, tls) = match &options.listen {
+            Listen::Loopback(port) => (SocketAddr::from((Ipv4Addr::LOCALHOST, *port)), None),
+            Listen::Tls { address, files, .. } => (*address, Some(tls::acceptor(files)?)),
+        };
         let cant = |source| ServerError::Listen { address: wanted.to_string(), source };
         let listener = TcpListener::bind(wanted).await.map_err(cant)?;
         let address = listener.local_addr().map_err(cant)?;
         #[cfg(unix)]
         let socket = options.socket.as_deref().map(Socket::bind).transpose()?;
-        let label = secret()?.get(..LABEL_LETTERS).unwrap_or_default().to_owned();
-        let port = address.port();
-        let hosts = Hosts {
-            page: format!("{label}.localhost:{port}"),
-            programs: vec![format!("127.0.0.1:{port}"), format!("localhost:{port}")],
-        };
+        let hosts = hosts(&options.listen, address.port())?;
         let (access, token) = Access::new()?;
         let stop = CancellationToken::new();
         let app = Arc::new(App::new(&options, access, hosts, stop.clone()));
@@ -100,6 +108,7 @@ impl Server {
             app,
             token,
             listener,
+            tls,
             #[cfg(unix)]
             socket,
             address,
@@ -107,7 +116,7 @@ impl Server {
         })
     }
 
-    /// Where it listens on loopback.
+    /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -139,12 +148,10 @@ impl Server {
                     Ok((stream, client)) => {
                         // Small answers leave at once.
                         let _ = stream.set_nodelay(true);
-                        let (router, stop, address) = (router.clone(), self.stop.clone(), self.address);
+                        let accepted = Accepted { stream, client, server: self.address, tls: self.tls.clone() };
+                        let served = accepted.serve(router.clone(), self.stop.clone());
                         open.spawn(async move {
-                            let looked = tokio::task::spawn_blocking(move || Peer::of_connection(client, address));
-                            // A look that fails lets nobody act.
-                            let peer = looked.await.unwrap_or(Peer::OfRun);
-                            serve(stream, router.layer(Extension(peer)), stop).await;
+                            served.await;
                             drop(permit);
                         });
                     }
@@ -172,6 +179,47 @@ impl Server {
     }
 }
 
+/// By which names the server is asked.
+fn hosts(listen: &Listen, port: u16) -> Result<Hosts, ServerError> {
+    let programs = vec![format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+    Ok(match listen {
+        Listen::Loopback(_) => {
+            let label = secret()?.get(..LABEL_LETTERS).unwrap_or_default().to_owned();
+            Hosts { scheme: "http", page: format!("{label}.localhost:{port}"), programs }
+        }
+        Listen::Tls { names, .. } => {
+            let names = names.iter().map(|name| format!("{}:{port}", name.to_ascii_lowercase()));
+            let names = names.collect::<Vec<_>>();
+            let page = names.first().cloned().unwrap_or_default();
+            Hosts { scheme: "https", page, programs: names.into_iter().chain(programs).collect() }
+        }
+    })
+}
+
+/// A connection of TCP.
+struct Accepted {
+    stream: TcpStream,
+    client: SocketAddr,
+    server: SocketAddr,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Accepted {
+    async fn serve(self, router: Router, stop: CancellationToken) {
+        let Self { stream, client, server, tls } = self;
+        let looked = tokio::task::spawn_blocking(move || Peer::of_connection(client, server));
+        // A look that fails lets nobody act.
+        let peer = looked.await.unwrap_or(Peer::OfRun);
+        let router = router.layer(Extension(peer));
+        let Some(tls) = tls else { return serve(stream, router, stop).await };
+        match tokio::time::timeout(HEAD_MAX, tls.accept(stream)).await {
+            Ok(Ok(stream)) => serve(stream, router, stop).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a connection isn't secure"),
+            Err(_) => tracing::debug!("a connection took too long to become secure"),
+        }
+    }
+}
+
 async fn after(error: &io::Error) {
     tracing::warn!(%error, "a connection can't be accepted");
     tokio::time::sleep(AFTER_ERROR).await;
@@ -188,7 +236,7 @@ impl Links {
     /// When the system gives no randomness.
     pub fn issue(&self) -> Result<OneTimeLink, ServerError> {
         let code = self.0.access.issue_link()?;
-        Ok(OneTimeLink(format!("http://{}{}{code}", self.0.hosts.page, page::ENTER)))
+        Ok(self.0.link(&code))
     }
 }
 
@@ -215,6 +263,7 @@ async fn serve(
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
     let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let connection = connection.with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
         result = connection.as_mut() => result,

@@ -1,11 +1,17 @@
 //! The page: documents that are complete without scripts, and a module that keeps them up to date and takes keys.
 
 mod changes;
+mod chart;
+mod conversation;
+mod explain;
+mod forms;
 mod home;
 mod inbox;
 mod live;
+mod log;
 mod parts;
 mod run;
+mod terminal;
 mod timeline;
 
 use std::sync::Arc;
@@ -73,6 +79,10 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/inbox", get(inbox::inbox))
         .route("/runs/{run}", get(run::run))
         .route("/runs/{run}/changes", get(changes::changes))
+        .route("/runs/{run}/conversation", get(conversation::conversation))
+        .route("/runs/{run}/explain", get(explain::explain))
+        .route("/runs/{run}/log", get(log::log))
+        .route("/runs/{run}/terminal", get(terminal::terminal))
         .route("/live/home", get(live::home))
         .route("/live/inbox", get(live::inbox))
         .route("/live/runs/{run}", get(live::run))
@@ -96,7 +106,8 @@ async fn enter(State(app): State<Arc<App>>, Path(code): Path<String>) -> Result<
     })?;
     let Some(cookie) = cookie else { return Ok(signed_out()) };
     let age = SESSION_MAX_AGE.as_secs();
-    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}");
+    let secure = if app.hosts.scheme == "https" { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/; Max-Age={age}{secure}");
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/")]).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -208,7 +219,7 @@ fn dialogs() -> Markup {
     }
 }
 
-const ALL_KEYS: [(&str, &str); 15] = [
+const ALL_KEYS: [(&str, &str); 19] = [
     ("j k", "move to the next or previous row, turn or question"),
     ("Enter", "open"),
     ("Esc", "back"),
@@ -220,7 +231,11 @@ const ALL_KEYS: [(&str, &str); 15] = [
     ("d", "deny; asks for a reason, Enter alone is none"),
     ("l", "later: the next question"),
     ("s", "say something to the agent"),
-    ("p", "pause"),
+    ("p", "pause or resume"),
+    ("f", "fork"),
+    ("n", "new run"),
+    ("t", "take over a terminal; Ctrl-\\ lets go"),
+    ("1–6", "tabs of a run"),
     ("x", "cancel; wants Enter"),
     ("o", "fold or unfold"),
     ("?", "all keys"),

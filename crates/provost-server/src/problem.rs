@@ -47,6 +47,11 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
+    /// What was asked for can't be done as it is.
+    pub(crate) fn unfit(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
     pub(crate) fn too_many(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
     }

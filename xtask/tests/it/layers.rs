@@ -55,9 +55,20 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("provost-view", &["provost-engine", "provost-event", "provost-harness"]),
+    // It speaks to the server, and sees nothing of it but its answers.
+    ("provost-client", &["provost-event", "provost-view"]),
     (
         "provost-server",
-        &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-view"],
+        // Terminals of external agents are attached to, and drawn.
+        &[
+            "provost-engine",
+            "provost-event",
+            "provost-external",
+            "provost-harness",
+            "provost-process",
+            "provost-terminal",
+            "provost-view",
+        ],
     ),
     (
         "provost-runtime",

@@ -46,3 +46,11 @@ pub(crate) struct SuperviseArgs {
     /// The service's record.
     pub(crate) record: PathBuf,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct UnattendedArgs {
+    /// The run's id, or that of the new run.
+    pub(crate) run: String,
+    /// The work, as JSON.
+    pub(crate) work: String,
+}

@@ -27,6 +27,7 @@ use crate::output;
 use crate::render::{Progress, safe};
 use crate::reports::reporting;
 use crate::signals::Signals;
+use crate::unattended::{begun, new_run};
 use crate::watcher::Watcher;
 use crate::wiring::{state_dir, variables};
 use provost_runtime::observers;
@@ -44,7 +45,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let text = Some(args.text.join(" ").trim().to_owned()).filter(|text| !text.is_empty());
     let came_from = CameFrom::find(&args).await?;
     tell_of_unread("");
-    let id = RunId::from_entropy(fastrand::u64(..));
+    let id = new_run();
     let worktree = came_from.worktree(id, args.dir.as_deref()).await?;
     let here = match &worktree {
         Some(worktree) => folder(Some(&worktree.from))?,
@@ -88,6 +89,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let request = came_from.into_request(policy, worktree, text);
     let harness = harness.fork(id, request).await;
     let harness = harness.inspect_err(|_| watcher.close()).context("can't fork the run")?;
+    begun();
     let asking =
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let pending_stop = PendingStop::None;

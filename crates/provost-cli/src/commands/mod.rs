@@ -40,6 +40,7 @@ mod supervise;
 mod target;
 mod transfer;
 mod trust;
+mod unattended;
 
 pub(crate) use self::act::SentMessage;
 pub(crate) use self::exec::in_shell_words;
@@ -63,7 +64,7 @@ use crate::cli::{
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
     GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, PolicyCommand, ProfileCommand,
     PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs,
-    SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs,
+    SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs, UnattendedArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -190,6 +191,9 @@ pub(crate) enum Command {
     /// Supervises a service. Started by Provost itself.
     #[command(name = SUPERVISE, hide = true)]
     Supervise(SuperviseArgs),
+    /// Works on a run for a server. Started by Provost itself.
+    #[command(name = unattended::UNATTENDED, hide = true)]
+    Unattended(UnattendedArgs),
 }
 
 /// Runs the command.
@@ -260,6 +264,7 @@ fn plan(command: Command) -> Planned {
         Command::Schema(args) => looks(move || schema::schema(&args)),
         Command::Man(args) => looks(move || man::man(&args)),
         Command::Services(args) => planned(services::act_of(&args), || block_on(services::services(args))),
+        Command::Unattended(args) => works("serve", || block_on(unattended::unattended(args))),
         // What a run has started may supervise what it started: that gives it no right over a run.
         Command::Supervise(args) => looks(|| block_on(supervise::supervise(args))),
     }

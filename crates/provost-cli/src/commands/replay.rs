@@ -5,8 +5,7 @@ use std::io::{BufReader, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use provost_event::{Entry, LifecycleEntry, Seq, SessionId, TerminalEntry, TerminalEvent};
-use provost_harness::Backend;
+use provost_event::SessionId;
 use provost_terminal::{CastReader, Happened, PlayOptions, Player};
 use tokio::time::{Duration, sleep};
 
@@ -18,9 +17,8 @@ use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::render::plural;
 use crate::signals::Signals;
-use provost_view::run_state;
+use provost_view::{AgentRecordings, run_state};
 
-const READ_MAX: usize = 1_000;
 const ENDING: &str = "cast";
 
 pub(super) async fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
@@ -97,7 +95,7 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
         anyhow::bail!("the log of run {run} is empty")
     };
     agent_of(&state, session)?;
-    let (is_program, files) = recorded(&*backend, session).await?;
+    let AgentRecordings { is_program, files } = AgentRecordings::read(&*backend, session).await?;
     let refuse = |what: String, hint: String| Err(Refusal::new(what, hint).into());
     if !is_program {
         let what = format!("agent {} of run {run} is no external agent", session.agent);
@@ -110,28 +108,5 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
         }
         (Some(file), true) => refuse(format!("the recording {} is gone", file.display()), String::new()),
         (Some(_), false) => Ok(there),
-    }
-}
-
-/// Whether an agent is a program, and where its recordings are.
-async fn recorded(backend: &dyn Backend, session: SessionId) -> anyhow::Result<(bool, Vec<PathBuf>)> {
-    let (mut after, mut is_program, mut files) = (Seq::START, false, Vec::new());
-    loop {
-        let records = backend.read(session.into(), after, READ_MAX).await?;
-        let Some(last) = records.last() else { return Ok((is_program, files)) };
-        after = last.seq;
-        for record in &records {
-            match &record.entry {
-                Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
-                    is_program = started.policy.external.is_some()
-                }
-                Entry::Terminal(TerminalEntry::Noted(noted)) => {
-                    if let TerminalEvent::Started { recording: Some(file), .. } = &noted.event {
-                        files.push(file.clone());
-                    }
-                }
-                _ => {}
-            }
-        }
     }
 }

@@ -31,6 +31,7 @@ use crate::input::tell_of_unread;
 use crate::render::{Earlier, Progress};
 use crate::reports::reporting;
 use crate::signals::Signals;
+use crate::unattended::begun;
 use crate::watcher::Watcher;
 use crate::wiring::{outage_max_ms, state_dir, variables};
 use provost_runtime::observers;
@@ -96,6 +97,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     }
     tuning.tell(&harness).await?;
     begin(&mut harness, &*backend, was_suspended, (more, given.text.clone())).await?;
+    begun();
     // By now the suspension is over, and with it the time that was left before.
     for question in open_in(&*backend, run).await? {
         watcher.opened(question);

@@ -1,5 +1,7 @@
 //! `provost serve`: the API and the page over all runs.
 
+mod install;
+
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,10 +9,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use provost_config::keep_approved;
-use provost_server::{KeepsApproved, Links, Server, ServerOptions};
+use provost_server::{KeepsApproved, Links, Listen, Server, ServerOptions, TlsFiles};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
+use super::unattended::Unattended;
 use super::{place_and_folders, print};
 use crate::cli::ServeArgs;
 use crate::exit::{Exit, Refusal};
@@ -24,12 +27,20 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let (place, folders) = place_and_folders()?;
+    if args.install {
+        print(&install::install(&args, place.folder())?)?;
+        return Ok(Exit::Done);
+    }
     let options = ServerOptions {
         backend: place.open()?,
         by: format!("{} (page)", user_name("a person")),
-        port: args.port,
+        listen: listen(&args)?,
+        access_log: Some(place.folder().join("server-access.log")),
         socket: cfg!(unix).then(|| place.server_socket()),
         approved: Some(Arc::new(UserSettings(folders.user_file))),
+        work: Some(Arc::new(Unattended { folder: place.folder().to_owned() })),
+        keys: place.server_keys(),
+        terminals: place.terminals(),
     };
     let mut signals = Signals::listen().context("can't listen for Ctrl-C")?;
     let server = Server::bind(options).await.map_err(refusal)?;
@@ -55,6 +66,23 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         printed = print_links(&links) => printed?,
     }
     Ok(Exit::Done)
+}
+
+/// Where to listen. Beyond this machine only where that is said twice, and with TLS.
+fn listen(args: &ServeArgs) -> Result<Listen, Refusal> {
+    let Some(address) = args.listen else { return Ok(Listen::Loopback(args.port)) };
+    if !address.ip().is_loopback() && !args.beyond_loopback {
+        let what = format!("--listen: {address} is reached from other machines");
+        return Err(Refusal::new(what, "--beyond-loopback says that this is meant"));
+    }
+    let (Some(certificate), Some(key)) = (args.tls_cert.clone(), args.tls_key.clone()) else {
+        let what = format!("--listen: {address} is listened on with TLS only");
+        return Err(Refusal::new(what, "give --tls-cert and --tls-key files of PEM"));
+    };
+    if args.hosts.is_empty() {
+        return Err(Refusal::new("--listen: by which name is the server asked?", "e.g. --host box.example"));
+    }
+    Ok(Listen::Tls { address, names: args.hosts.clone(), files: TlsFiles { certificate, key } })
 }
 
 fn refusal(error: provost_server::ServerError) -> anyhow::Error {

@@ -186,7 +186,11 @@ mod secrets;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod serve_client;
 mod serve_safety;
+mod serve_starts;
+mod serve_terminal;
+mod serve_tls;
 #[cfg(test)]
 mod served;
 #[cfg(all(test, target_os = "linux"))]

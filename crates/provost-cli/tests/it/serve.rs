@@ -134,7 +134,19 @@ fn events(served: &Served, path: &str, after: Option<&str>, max: usize) -> Vec<(
 
 #[test]
 fn events_go_on_after_the_last_one_without_gap_or_repeat_also_when_the_server_was_killed() {
-    let calls = "  - tools: [{ list_dir: {} }, { list_dir: {} }, { list_dir: {} }]\n".repeat(8);
+    hears_all_over_kills(8, 25);
+}
+
+#[test]
+#[ignore = "takes a minute or two: 10,000 events"]
+fn ten_thousand_events_are_heard_once_each_while_the_server_is_killed_again_and_again() {
+    let count = hears_all_over_kills(850, 1_300);
+    assert!(count > 10_000, "{count}");
+}
+
+/// Follows a run with so many turns, and kills the server after each `piece` of its events. Returns how many there were.
+fn hears_all_over_kills(turns: usize, piece: usize) -> usize {
+    let calls = "  - tools: [{ list_dir: {} }, { list_dir: {} }, { list_dir: {} }]\n".repeat(turns);
     let scene = Scene::scripted(&format!("answers:\n{calls}  - text: done\n"));
     assert_eq!(scene.provost(&["run", "look around"]).status, 0);
     let run = scene.last_run();
@@ -146,7 +158,7 @@ fn events_go_on_after_the_last_one_without_gap_or_repeat_also_when_the_server_wa
     while heard.len() < count {
         let served = Served::start(&scene);
         let last = heard.last().map(|(id, _): &(String, String)| id.clone());
-        heard.extend(events(&served, &path, last.as_deref(), 25.min(count - heard.len())));
+        heard.extend(events(&served, &path, last.as_deref(), piece.min(count - heard.len())));
         served.kill(&scene);
     }
     let sorted = |lines: Vec<String>| {
@@ -158,6 +170,7 @@ fn events_go_on_after_the_last_one_without_gap_or_repeat_also_when_the_server_wa
     assert_eq!(sorted(heard), sorted(log.lines().map(str::to_owned).collect()));
     let served = Served::start(&scene);
     assert_eq!(served.send("GET", &path, &[("last-event-id", "odd")], "").status, 400);
+    count
 }
 
 #[test]

@@ -26,6 +26,18 @@ pub enum Role {
     Control,
     /// See the output.
     Watch,
+    /// See the screen once; the log doesn't name it.
+    Look,
+}
+
+impl Role {
+    /// Whether the log names who has it.
+    pub(super) const fn is_noted(self) -> bool {
+        match self {
+            Self::Control | Self::Watch => true,
+            Self::Look => false,
+        }
+    }
 }
 
 /// The client's first frame.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use provost_event::Priority;
 use provost_harness::BackendError;
 use provost_view::ViewVersion;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Done;
 use super::extract::{Body, NamedRun};
@@ -42,6 +43,33 @@ pub(crate) struct OneAgent {
     /// The agent's number; the root if absent.
     #[serde(default)]
     agent: u32,
+}
+
+/// A link that signs one browser in, once, within ten minutes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct IssuedLink {
+    /// The version of the view.
+    v: ViewVersion,
+    /// The whole address.
+    link: String,
+}
+
+/// Nothing more.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NothingMore {}
+
+pub(crate) async fn link(
+    State(app): State<Arc<App>>,
+    Body(NothingMore {}): Body<NothingMore>,
+) -> Result<Json<IssuedLink>, Problem> {
+    let code = app.access.issue_link().map_err(|error| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("the system gives no random numbers: {error}"),
+        )
+    })?;
+    Ok(Json(IssuedLink { v: ViewVersion, link: app.link(&code).expose().to_owned() }))
 }
 
 /// A new priority.

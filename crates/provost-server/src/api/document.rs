@@ -14,6 +14,10 @@ pub(crate) struct Operation {
     parameters: SchemaOf,
     body: Option<SchemaOf>,
     answer: Answer,
+    /// Its status where it is fulfilled.
+    status: &'static str,
+    /// Headers that it may have, with what they do.
+    headers: &'static [(&'static str, &'static str)],
 }
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -23,11 +27,17 @@ pub(crate) enum Answer {
     Json(SchemaOf),
     /// Events, with data of this type each.
     Events(SchemaOf),
+    /// A WebSocket: what the server sends, and what a client does.
+    Socket(SchemaOf, SchemaOf),
 }
 
 impl Answer {
     pub(crate) fn json<A: JsonSchema>() -> Self {
         Self::Json(|generator| generator.subschema_for::<A>())
+    }
+
+    pub(crate) fn socket<A: JsonSchema, B: JsonSchema>() -> Self {
+        Self::Socket(|generator| generator.subschema_for::<A>(), |generator| generator.subschema_for::<B>())
     }
 
     pub(crate) fn events<A: JsonSchema>() -> Self {
@@ -44,6 +54,8 @@ impl Operation {
             parameters: Q::json_schema,
             body: None,
             answer,
+            status: "200",
+            headers: &[],
         }
     }
 
@@ -53,6 +65,23 @@ impl Operation {
             body: Some(|generator| generator.subschema_for::<B>()),
             ..Self::get::<super::NoParameters>(path, summary, answer)
         }
+    }
+
+    /// One that makes something new, once for an idempotency key.
+    pub(crate) fn create<B: JsonSchema>(path: &str, summary: &str, answer: Answer) -> Self {
+        Self {
+            status: "201",
+            headers: &[(
+                super::work::IDEMPOTENCY_KEY,
+                "The same request with the same key counts once, for a day; another request with it is refused",
+            )],
+            ..Self::post::<B>(path, summary, answer)
+        }
+    }
+
+    /// The same, which takes headers.
+    pub(crate) fn with_headers(self, headers: &'static [(&'static str, &'static str)]) -> Self {
+        Self { headers, ..self }
     }
 }
 
@@ -70,12 +99,23 @@ impl Document {
         let mut generator = settings
             .with(|settings| settings.definitions_path = "/components/schemas".into())
             .into_generator();
+        // Members that have a default needn't be given, and are always there in an answer.
+        let settings = SchemaSettings::draft2020_12();
+        let mut given = settings
+            .with(|settings| settings.definitions_path = "/components/schemas".into())
+            .into_generator();
         let mut paths = Map::new();
         for operation in &self.0 {
-            paths.insert(operation.path.clone(), json!({ operation.method: operation.json(&mut generator) }));
+            let described = operation.json(&mut generator, &mut given);
+            let methods = paths.entry(operation.path.clone()).or_insert_with(|| json!({}));
+            if let Some(methods) = methods.as_object_mut() {
+                methods.insert(operation.method.to_owned(), described);
+            }
         }
         let problem = generator.subschema_for::<Problem>();
-        json!({
+        let mut schemas = given.take_definitions(true);
+        schemas.extend(generator.take_definitions(true));
+        let mut document = json!({
             "openapi": "3.1.0",
             "info": {
                 "title": "Provost",
@@ -92,34 +132,76 @@ impl Document {
                         "content": { "application/problem+json": { "schema": problem } },
                     },
                 },
-                "schemas": generator.definitions(),
+                "schemas": schemas,
             },
-        })
+        });
+        bound_numbers(&mut document);
+        document
+    }
+}
+
+/// Says of each number how large it may be, which its format says only to who knows it.
+fn bound_numbers(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(bound_numbers),
+        Value::Object(members) => {
+            let max = match members.get("format").and_then(Value::as_str) {
+                Some("uint16") => Some(u64::from(u16::MAX)),
+                Some("uint32") => Some(u64::from(u32::MAX)),
+                Some("uint64" | "uint") => Some(u64::MAX),
+                _ => None,
+            };
+            if let Some(max) = max.filter(|_| !members.contains_key("maximum")) {
+                members.insert("maximum".to_owned(), max.into());
+            }
+            members.values_mut().for_each(bound_numbers);
+        }
+        _ => {}
     }
 }
 
 impl Operation {
-    fn json(&self, generator: &mut SchemaGenerator) -> Value {
+    fn json(&self, generator: &mut SchemaGenerator, given: &mut SchemaGenerator) -> Value {
+        let answer = self.answer(generator);
+        let mut operation = json!({
+            "summary": self.summary,
+            "parameters": self.parameters(given),
+            "responses": {
+                self.status(): answer,
+                "default": { "$ref": "#/components/responses/Problem" },
+            },
+        });
+        if let (Some(body), Some(members)) = (self.body, operation.as_object_mut()) {
+            let schema = body(given);
+            let content = json!({ "application/json": { "schema": schema } });
+            members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
+        }
+        operation
+    }
+
+    const fn status(&self) -> &'static str {
+        match self.answer {
+            Answer::Json(_) | Answer::Events(_) => self.status,
+            Answer::Socket(..) => "101",
+        }
+    }
+
+    /// What it gives where it is fulfilled.
+    fn answer(&self, generator: &mut SchemaGenerator) -> Value {
         let (content, schema) = match &self.answer {
             Answer::Json(schema) => ("application/json", schema(generator).to_value()),
             Answer::Events(data) => {
                 ("text/event-stream", json!({ "type": "string", "x-event-data": data(generator) }))
             }
+            Answer::Socket(server, client) => {
+                return json!({
+                    "description": "Messages of JSON follow, over the WebSocket",
+                    "x-server-sends": server(generator),
+                    "x-client-sends": client(generator),
+                });
+            }
         };
-        let mut operation = json!({
-            "summary": self.summary,
-            "parameters": self.parameters(generator),
-            "responses": {
-                "200": { "description": "As asked for", "content": { content: { "schema": schema } } },
-                "default": { "$ref": "#/components/responses/Problem" },
-            },
-        });
-        if let (Some(body), Some(members)) = (self.body, operation.as_object_mut()) {
-            let schema = body(generator);
-            let content = json!({ "application/json": { "schema": schema } });
-            members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
-        }
-        operation
+        json!({ "description": "As asked for", "content": { content: { "schema": schema } } })
     }
 
     /// Those in the path, and the members of the type that the query is read into.
@@ -137,6 +219,10 @@ impl Operation {
             let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
             json!({ "name": name, "in": "query", "required": false, "schema": schema, "description": description })
         });
-        in_path.chain(in_query).collect()
+        let in_head = self.headers.iter().map(|(name, description)| {
+            let schema = json!({ "type": "string" });
+            json!({ "name": name, "in": "header", "required": false, "schema": schema, "description": description })
+        });
+        in_path.chain(in_query).chain(in_head).collect()
     }
 }

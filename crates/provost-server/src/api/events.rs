@@ -24,6 +24,9 @@ use crate::problem::Problem;
 /// A comment in a stream without events, so that both ends notice when the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: &str = "last-event-id";
+/// The headers that streams take.
+pub(crate) const HEADERS: &[(&str, &str)] =
+    &[(LAST_EVENT_ID, "The id of the last event that was heard; the stream goes on behind it")];
 
 /// Which events.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,7 +54,8 @@ pub(crate) fn stream(
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-fn permit(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
+/// The right to keep one stream open.
+pub(crate) fn permit(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
     let full = || Problem::too_many(format!("{STREAMS_MAX} streams are open already; close some"));
     app.streams.clone().try_acquire_owned().map_err(|_| full())
 }

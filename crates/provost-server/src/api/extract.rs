@@ -9,6 +9,7 @@ use axum::http::{StatusCode, header};
 use provost_event::RunId;
 use provost_harness::RunSummary;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::BODY_BYTES_MAX;
 use crate::app::App;
@@ -69,6 +70,35 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Body<T> {
         let bytes = bytes.map_err(|_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, long()))?;
         let value =
             serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))?;
-        Ok(Self(value))
+        let value = object(value).map_err(Problem::bad_request)?;
+        let value = serde_json::from_value(value);
+        Ok(Self(value.map_err(|error| Problem::bad_request(error.to_string()))?))
+    }
+}
+
+/// An object, with whole numbers as such, also where they were written with a fraction of zero. Types would be read from
+/// a list of their members too, which no schema says.
+fn object(value: Value) -> Result<Value, &'static str> {
+    match value {
+        Value::Object(members) => {
+            Ok(Value::Object(members.into_iter().map(|(name, value)| (name, whole(value))).collect()))
+        }
+        _ => Err("the body must be an object"),
+    }
+}
+
+fn whole(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let text =
+                number.as_f64().filter(|number| number.fract() == 0.0).map(|number| format!("{number:.0}"));
+            let exact = text.and_then(|text| text.parse::<u64>().ok());
+            exact.map_or(Value::Number(number), Value::from)
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(whole).collect()),
+        Value::Object(members) => {
+            Value::Object(members.into_iter().map(|(name, value)| (name, whole(value))).collect())
+        }
+        other => other,
     }
 }

@@ -11,8 +11,8 @@ use provost_harness::{
 };
 use provost_view::explain::{ExplainedAgents, RunExplanation};
 use provost_view::{
-    AgentTimeline, AgentsRead, ConversationView, GroupedRuns, ListedRun, LogEntry, RunChanges, RunDetails,
-    RunListItem, Spending, SpendingGroup, SpendingQuery, ViewVersion,
+    AgentGoal, AgentTimeline, AgentsRead, ConversationView, GroupedRuns, ListedRun, LogEntry, RunChanges,
+    RunDetails, RunListItem, RunTree, SpendCurve, Spending, SpendingGroup, SpendingQuery, ViewVersion,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,7 @@ pub(crate) struct ListParameters {
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
     /// Only runs behind this place: `next_cursor` of the answer before.
+    #[schemars(regex(pattern = r"^[0-9]{1,15}-[0-9a-hjkmnp-tv-z]{12}$"))]
     cursor: Option<String>,
 }
 
@@ -116,6 +117,25 @@ pub(crate) async fn details(
     Ok(Json(details.ok_or_else(|| empty(run.run))?))
 }
 
+pub(crate) async fn tree(
+    State(app): State<Arc<App>>,
+    NamedRun(run): NamedRun,
+) -> Result<Json<RunTree>, Problem> {
+    let details = RunDetails::read(&*app.backend, run.run, AgentsRead::All, app.now()).await?;
+    Ok(Json(details.ok_or_else(|| empty(run.run))?.tree))
+}
+
+pub(crate) async fn goal(
+    State(app): State<Arc<App>>,
+    NamedRun(run): NamedRun,
+    Parameters(asked): Parameters<AgentParameters>,
+) -> Result<Json<AgentGoal>, Problem> {
+    let session = SessionId { run: run.run, agent: asked.agent };
+    let goal = AgentGoal::read(&*app.backend, session).await?;
+    goal.map(Json)
+        .ok_or_else(|| Problem::not_found(format!("agent {session} has no goal that judges verify")))
+}
+
 fn empty(run: RunId) -> Problem {
     Problem::conflict(format!("the log of run {run} is empty"))
 }
@@ -165,7 +185,7 @@ pub(crate) async fn entries(
 pub(crate) struct AgentParameters {
     /// The agent's number; the root if absent.
     #[serde(default)]
-    agent: u32,
+    pub(crate) agent: u32,
 }
 
 /// Of which agent, and how much.
@@ -211,6 +231,13 @@ pub(crate) async fn spend(
         zone: jiff::tz::TimeZone::UTC,
     };
     Ok(Json(provost_view::SpendingReport::read(&*app.backend, query).await?.spending))
+}
+
+pub(crate) async fn spend_curve(
+    State(app): State<Arc<App>>,
+    NamedRun(run): NamedRun,
+) -> Result<Json<SpendCurve>, Problem> {
+    Ok(Json(SpendCurve::read(&*app.backend, run.run, &run.model).await?))
 }
 
 pub(crate) async fn explain(

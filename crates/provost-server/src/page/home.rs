@@ -8,17 +8,22 @@ use provost_event::{MicroDollars, Timestamp};
 use provost_view::{ApprovalQuestion, GroupedRun, GroupedRuns, RunGroup, RunsOfGroup, StateMark};
 
 use super::parts::{Used, ago, bar, dots, foreign_line, mark, money, run_path, span, tokens};
-use super::{Document, Here, Section, badge, document};
+use super::{Document, Here, Section, badge, document, forms};
 use crate::app::App;
 use crate::problem::Problem;
 
 const KEYS: &[(&str, &str)] =
-    &[("j k", "move"), ("Enter", "open"), ("a", "answer"), ("i", "inbox"), ("/", "filter")];
+    &[("j k", "move"), ("Enter", "open"), ("a", "answer"), ("n", "new run"), ("i", "inbox"), ("/", "filter")];
 
 pub(super) async fn home(State(app): State<Arc<App>>) -> Result<Markup, Problem> {
     let runs = GroupedRuns::read(&*app.backend, app.now()).await?;
     let sections = sections(&app, &runs);
-    let body = html! { @for section in &sections { (maud::PreEscaped(&section.html)) } };
+    let newest = runs.groups.iter().flat_map(|group| &group.runs).max_by_key(|run| run.item.started_at_ms);
+    let folder = newest.map(|run| run.item.workspace.display().to_string()).unwrap_or_default();
+    let body = html! {
+        @for section in &sections { (maud::PreEscaped(&section.html)) }
+        (forms::start(&folder))
+    };
     Ok(document(&Document {
         title: "Runs".to_owned(),
         live: "/live/home".to_owned(),
@@ -50,6 +55,7 @@ fn sections(app: &App, runs: &GroupedRuns) -> Vec<Section> {
                 span { (count) " in " (provost_event::counted(folders as u64, "folder")) }
                 span.dim { (provost_event::counted(runs.agents_at_work as u64, "agent")) " at work" }
             }
+            button.btn.end type="button" data-key="n" data-dialog="start" { "New run " kbd { "n" } }
         }
     };
     let mut all = vec![Section::new("sum", head)];

@@ -4,17 +4,21 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
-use provost_event::{HookDecision, MicroDollars, RunId, SessionId, Timestamp};
+use provost_event::{
+    Entry, HookDecision, LifecycleEntry, MicroDollars, Record, RunId, Seq, SessionId, Timestamp,
+};
+use provost_harness::RunStatus;
 use provost_view::{
-    AgentGoal, AgentTimeline, AgentsRead, GroupedRun, RunAgent, RunDetails, RunGroup, StateMark, safe,
+    AgentGoal, AgentTimeline, AgentsRead, GroupedRun, RunAgent, RunDetails, SpendCurve, StateMark, safe,
 };
 use serde::Deserialize;
 
+use super::chart::spend_over_time;
 use super::parts::{
     Used, ago, bar, foreign, foreign_line, mark, money, named_mark, run_path, shape, span, tokens,
 };
 use super::timeline::timeline;
-use super::{Document, Here, Section, badge, document};
+use super::{Document, Here, Section, badge, document, forms};
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -26,7 +30,8 @@ const KEYS: &[(&str, &str)] = &[
     ("o", "unfold"),
     ("a", "answer"),
     ("s", "say"),
-    ("p", "pause"),
+    ("p", "pause, resume"),
+    ("f", "fork"),
     ("x", "cancel"),
     ("Esc", "back"),
 ];
@@ -43,6 +48,10 @@ pub(super) struct RunPage {
     pub(super) details: RunDetails,
     pub(super) grouped: GroupedRun,
     timeline: AgentTimeline,
+    curve: SpendCurve,
+    status: RunStatus,
+    /// Whether the agent is a program.
+    is_program: bool,
     agent: u32,
     now: Timestamp,
 }
@@ -57,16 +66,28 @@ impl RunPage {
         let grouped = GroupedRun::read(&*app.backend, &summary, now).await;
         let session = SessionId { run: id, agent };
         let timeline = AgentTimeline::read(&*app.backend, session, ITEMS_MAX).await?;
-        Ok(Self { details, grouped, timeline, agent, now })
+        let curve = SpendCurve::read(&*app.backend, id, &summary.model).await?;
+        let first = app.backend.read(session.into(), Seq::START, 1).await?;
+        let is_program = first.iter().any(|record| is_program(record));
+        Ok(Self { details, grouped, timeline, curve, status: summary.status, is_program, agent, now })
     }
 
-    fn run(&self) -> RunId {
+    pub(super) const fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(super) fn run(&self) -> RunId {
         self.details.item.run
     }
 
     pub(super) fn title(&self) -> String {
         safe(self.details.item.goal.lines().next().unwrap_or_default())
     }
+}
+
+fn is_program(record: &Record) -> bool {
+    let Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) = &record.entry else { return false };
+    started.policy.external.is_some()
 }
 
 pub(super) async fn run(
@@ -94,7 +115,7 @@ pub(super) async fn run(
                     button.btn.main type="submit" { "Say" }
                 }
             }
-            div."side-col" id="side-col" { (part("goal")) (part("hooks")) (part("spend")) }
+            div."side-col" { (part("goal")) (part("hooks")) (part("cost")) (part("spend")) }
         }
     };
     Ok(document(&Document {
@@ -124,6 +145,7 @@ fn sections(page: &RunPage) -> Vec<Section> {
         Section::new("timeline", timeline(&page.timeline)),
         Section::new("goal", goal(page.details.root_goal())),
         Section::new("hooks", hooks(page)),
+        Section::new("cost", cost(page)),
         Section::new("spend", spend(page)),
     ]
 }
@@ -133,15 +155,35 @@ fn sections(page: &RunPage) -> Vec<Section> {
 pub(super) enum Tab {
     Timeline,
     Changes,
+    Terminal,
+    Conversation,
+    Explain,
+    Log,
+}
+
+impl Tab {
+    const ALL: [(Self, &str, &str); 6] = [
+        (Self::Timeline, "", "Timeline"),
+        (Self::Changes, "/changes", "Changes"),
+        (Self::Terminal, "/terminal", "Terminal"),
+        (Self::Conversation, "/conversation", "Conversation"),
+        (Self::Explain, "/explain", "Explain"),
+        (Self::Log, "/log", "Log"),
+    ];
 }
 
 pub(super) fn tabs(page: &RunPage, here: Tab) -> Markup {
     let path = run_path(page.run());
+    let act = format!("/v1{path}");
+    let shown = Tab::ALL.iter().filter(|(tab, ..)| *tab != Tab::Terminal || page.is_program);
     html! {
         nav.tabs aria-label="This run" {
-            a href=(path) aria-current=[(here == Tab::Timeline).then_some("page")] { "Timeline" }
-            a href={ (path) "/changes" } aria-current=[(here == Tab::Changes).then_some("page")] { "Changes" }
+            @for (tab, below, title) in shown {
+                a href={ (path) (below) "?agent=" (page.agent) } aria-current=[(*tab == here).then_some("page")] { (title) }
+            }
         }
+        (forms::resume(&act))
+        (forms::fork(&act, page.agent))
     }
 }
 
@@ -149,7 +191,11 @@ pub(super) fn head(page: &RunPage) -> Markup {
     let item = &page.details.item;
     let state = StateMark::of_run(&page.grouped);
     let (_, class) = shape(state);
-    let may_act = matches!(page.grouped.group, RunGroup::NeedsYou | RunGroup::Working | RunGroup::Waiting);
+    let (is_held, has_ended) = match &page.status {
+        RunStatus::Running => (true, false),
+        RunStatus::Interrupted => (false, false),
+        RunStatus::Stopped(outcome) => (false, outcome.is_final()),
+    };
     let act = format!("/v1{}", run_path(item.run));
     html! {
         div.run-head id="run-head" {
@@ -162,10 +208,15 @@ pub(super) fn head(page: &RunPage) -> Markup {
                     @if let Some(text) = &page.details.outcome_text { " · " (foreign_line(text)) }
                 }
             }
-            @if may_act {
-                div.btns {
-                    button.btn type="button" data-key="s" data-focus="say" { "Say " kbd { "s" } }
+            div.btns {
+                @if !has_ended { button.btn type="button" data-key="s" data-focus="say" { "Say " kbd { "s" } } }
+                @if is_held {
                     button.btn type="button" data-key="p" data-act={ (act) "/pause" } { "Pause " kbd { "p" } }
+                } @else {
+                    button.btn type="button" data-key="p" data-dialog="resume" { "Resume " kbd { "p" } }
+                }
+                button.btn type="button" data-key="f" data-dialog="fork" { "Fork " kbd { "f" } }
+                @if !has_ended {
                     button.btn.danger type="button" data-key="x" data-act={ (act) "/cancel" } data-confirm="Cancel this run?" { "Cancel " kbd { "x" } }
                 }
             }
@@ -183,10 +234,10 @@ fn facts(page: &RunPage) -> Markup {
     let max = slots.budget.slots() as u64;
     html! {
         dl.facts.panel id="facts" {
-            div { dt { "Spent" } dd { b { (spent) } " " span { (of(budget.money.map(money))) } } (limit_bar(item.cost_micro_usd.0, budget.money.map(|max| max.0), "spent")) }
-            div { dt { "Tokens" } dd { b { (tokens(item.tokens)) } " " span { (of(budget.tokens.map(tokens))) } } (limit_bar(item.tokens, budget.tokens, "of tokens")) }
-            div { dt { "Time" } dd { b { (span(page.details.active_ms)) } " " span { (of(budget.wall_time_ms.map(span))) } } (limit_bar(page.details.active_ms, budget.wall_time_ms, "of time")) }
-            div { dt { "Slots in use" } dd { b { (slots.held) } " " span { "of " (max) } } (limit_bar(slots.held as u64, Some(max), "of slots")) }
+            div { dt { "Spent" } dd { b { (spent) } " " span { (of(budget.money.map(money))) } (limit_bar(item.cost_micro_usd.0, budget.money.map(|max| max.0), "spent")) } }
+            div { dt { "Tokens" } dd { b { (tokens(item.tokens)) } " " span { (of(budget.tokens.map(tokens))) } (limit_bar(item.tokens, budget.tokens, "of tokens")) } }
+            div { dt { "Time" } dd { b { (span(page.details.active_ms)) } " " span { (of(budget.wall_time_ms.map(span))) } (limit_bar(page.details.active_ms, budget.wall_time_ms, "of time")) } }
+            div { dt { "Slots in use" } dd { b { (slots.held) } " " span { "of " (max) } (limit_bar(slots.held as u64, Some(max), "of slots")) } }
             div { dt { "Progress" } dd { @if let Some(progress) = moved { b { (progress.state) } " " span { (provost_event::counted(progress.idle_turns.into(), "turn")) " without" } } @else { "–" } } }
         }
     }
@@ -306,6 +357,15 @@ const fn decided(decision: &HookDecision) -> &'static str {
         HookDecision::Pause(_) => "suspended it",
         HookDecision::Abort(_) => "aborted it",
         HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_) => "no answer",
+    }
+}
+
+fn cost(page: &RunPage) -> Markup {
+    html! {
+        section.panel id="cost" aria-labelledby="h-curve" {
+            h2 id="h-curve" { "Spend by model" }
+            div.in { (spend_over_time(&page.curve, page.details.budget.money)) }
+        }
     }
 }
 

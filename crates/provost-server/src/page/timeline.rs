@@ -93,7 +93,7 @@ fn took(ms: u64) -> String {
 }
 
 /// The beginning and the end of an output.
-fn folded(output: &str) -> String {
+pub(super) fn folded(output: &str) -> String {
     let text = safe(output);
     let lines = text.lines().collect::<Vec<_>>();
     let left_out = lines.len().saturating_sub(2 * OUTPUT_LINES);

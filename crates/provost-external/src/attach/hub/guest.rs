@@ -42,19 +42,23 @@ pub(super) async fn serve(stream: UnixStream, booth: Arc<Booth>) {
         return;
     };
     let by = name_of(&hello);
-    booth.notes.note(TerminalEvent::Attached { by: by.clone() }).await;
+    if hello.role.is_noted() {
+        booth.notes.note(TerminalEvent::Attached { by: by.clone() }).await;
+    }
     if let Err(error) = attend(&booth, &guest_slot, hello.role, frames, to).await {
         tracing::debug!(%error, "an attached terminal was cut off");
     }
     drop(guest_slot);
-    booth.notes.note(TerminalEvent::Detached { by }).await;
+    if hello.role.is_noted() {
+        booth.notes.note(TerminalEvent::Detached { by }).await;
+    }
 }
 
 fn name_of(hello: &Hello) -> String {
     let name: String = hello.name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
     match hello.role {
         Role::Control => name,
-        Role::Watch => format!("{name} (watching)"),
+        Role::Watch | Role::Look => format!("{name} (watching)"),
     }
 }
 

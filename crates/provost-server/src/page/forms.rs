@@ -1,0 +1,94 @@
+//! Forms that start runs and go on with them. The page's module sends them; without scripts the page only reads.
+
+use maud::{Markup, html};
+
+/// A field of a form: the member of the request that it sets, where a dot leads into an object.
+struct Field {
+    name: &'static str,
+    says: &'static str,
+    hint: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Line,
+    Lines,
+    Number,
+}
+
+const fn field(name: &'static str, says: &'static str, hint: &'static str, kind: Kind) -> Field {
+    Field { name, says, hint, kind }
+}
+
+const USD: Field = field("limits.usd", "Limit in US dollars", "5.00", Kind::Line);
+const MORE_USD: Field = field("limits.usd", "US dollars more", "5.00", Kind::Line);
+const MODEL: Field = field("model", "Model", "as the settings say", Kind::Line);
+
+/// Starts a run in `folder`, unless another is typed.
+pub(super) fn start(folder: &str) -> Markup {
+    let fields = [
+        field("goal", "What is to be reached", "Make the tests pass", Kind::Lines),
+        field("folder", "Folder", "/home/me/project", Kind::Line),
+        field("condition", "What judges verify", "nothing: no judge is asked", Kind::Line),
+        USD,
+        MODEL,
+    ];
+    dialog("start", "Start a run", "/v1/runs", &fields, folder)
+}
+
+/// Goes on with a run.
+pub(super) fn resume(path: &str) -> Markup {
+    let fields = [
+        field("text", "Message to the agent", "none", Kind::Lines),
+        field("goal", "Another condition that judges verify", "as it is", Kind::Line),
+        MORE_USD,
+        MODEL,
+    ];
+    dialog("resume", "Resume this run", &format!("{path}/resume"), &fields, "")
+}
+
+/// Starts a run from another's conversation.
+pub(super) fn fork(path: &str, agent: u32) -> Markup {
+    let fields = [
+        field("text", "Message to the agent", "none", Kind::Lines),
+        field("at", "Up to entry", "the newest", Kind::Number),
+        field("folder", "Folder", "where the other works", Kind::Line),
+        USD,
+        MODEL,
+    ];
+    let path = format!("{path}/fork");
+    let form = dialog("fork", "Fork this run", &path, &fields, "");
+    html! { div data-agent=(agent) { (form) } }
+}
+
+fn dialog(id: &str, title: &str, path: &str, fields: &[Field], folder: &str) -> Markup {
+    html! {
+        dialog id=(id) aria-labelledby={ (id) "-title" } {
+            form.asks data-send=(path) {
+                h2 id={ (id) "-title" } { (title) }
+                @for field in fields { (self::field_of(id, field, folder)) }
+                p.two role="alert" data-refusal {}
+                p.btns {
+                    button.btn.main type="submit" { (title) }
+                    button.btn type="button" data-close { "Not now " kbd { "Esc" } }
+                }
+            }
+        }
+    }
+}
+
+fn field_of(form: &str, field: &Field, folder: &str) -> Markup {
+    let id = format!("{form}-{}", field.name.replace('.', "-"));
+    let value = if field.name == "folder" { folder } else { "" };
+    html! {
+        div {
+            label for=(id) { (field.says) }
+            @match field.kind {
+                Kind::Lines => textarea id=(id) name=(field.name) rows="3" placeholder=(field.hint) {},
+                Kind::Line => input type="text" id=(id) name=(field.name) value=(value) placeholder=(field.hint) autocomplete="off" spellcheck="false";,
+                Kind::Number => input type="text" inputmode="numeric" pattern="[0-9]*" id=(id) name=(field.name) data-number placeholder=(field.hint) autocomplete="off";,
+            }
+        }
+    }
+}
