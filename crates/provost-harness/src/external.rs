@@ -9,11 +9,10 @@ use provost_event::{
     Access, AskKind, CallId, ErrorClass, Exit, ExternalPolicy, Json, ModelFailure, SessionId, TerminalNoted,
     ToolSpec, ToolSubject,
 };
-use provost_process::Confinement;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Backend, BackendError, PromptQueue, Redactor, ToolOutput};
+use crate::{AgentSandbox, Backend, BackendError, PromptQueue, Redactor, ToolOutput};
 
 /// Maximum bytes of an answer to a program's question in the log.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
@@ -35,7 +34,7 @@ pub struct Exchange<'a> {
     /// Whether stop hooks or judges check its result.
     pub is_verified: bool,
     /// What confines the program.
-    pub confinement: Confinement,
+    pub sandbox: Arc<dyn AgentSandbox>,
 }
 
 /// Drives the programs of external agents, each from its session's first exchange until it is closed.

@@ -93,8 +93,8 @@ pub use read_back::read_actor;
 pub use recall::Recall;
 pub use run_order::{LogPart, log_parts, read_run};
 pub use sandbox::{
-    AgentSandbox, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS, Sandbox, SandboxRequest, ScratchFolder,
-    masked_paths,
+    AgentSandbox, FolderAccess, GrantedFolder, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS, Sandbox,
+    SandboxRequest, ScratchFolder, masked_paths,
 };
 pub use secrets::{Redactor, without_keys};
 pub use services::{

@@ -1,6 +1,7 @@
 //! The port to the sandbox: what confines an agent's programs and its file tools.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -88,6 +89,44 @@ pub trait AgentSandbox: Send + Sync {
     fn scratch(&self) -> Option<ScratchFolder> {
         None
     }
+
+    /// Lets programs that start from now on use a folder of Provost's that is theirs, under its own path.
+    fn grant(&self, _folder: GrantedFolder) {}
+
+    /// Makes one address of this machine reachable for its programs, and returns where they reach it. Of the machine
+    /// they reach nothing else by it. A second call with the same address returns the same. Blocks.
+    ///
+    /// # Errors
+    /// When its network can't be opened.
+    fn admit(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        Ok(address)
+    }
+
+    /// Tries once whether programs run in it, and whether it confines them. Blocks.
+    ///
+    /// # Errors
+    /// What doesn't hold.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A folder that the programs of an agent may use though it is Provost's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantedFolder {
+    /// The folder, absolute and without symlinks.
+    pub path: PathBuf,
+    /// What they may do with it.
+    pub access: FolderAccess,
+}
+
+/// What may be done with a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FolderAccess {
+    /// It may be read.
+    Read,
+    /// It may be written too.
+    Write,
 }
 
 /// A folder of an agent's box.
@@ -128,6 +167,10 @@ impl AgentSandbox for Refusing {
 
     fn confines(&self) -> bool {
         true
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Err(self.0.to_string())
     }
 }
 

@@ -283,7 +283,13 @@ fn remove_files(folder: &Path, run: RunId) -> u64 {
         let Ok(facts) = entry.metadata() else { continue };
         let name = entry.file_name();
         let rest = name.to_str().and_then(|name| name.strip_prefix(&run.to_string()));
-        if facts.is_dir() {
+        if facts.is_dir() && rest.is_some_and(|rest| rest.starts_with('-')) {
+            // All of it is an agent's of the run.
+            let held = folder_bytes(&entry.path());
+            if std::fs::remove_dir_all(entry.path()).is_ok() {
+                bytes = bytes.saturating_add(held);
+            }
+        } else if facts.is_dir() {
             bytes = bytes.saturating_add(remove_files(&entry.path(), run));
         } else if rest.is_some_and(|rest| rest.starts_with(['.', '-']))
             && std::fs::remove_file(entry.path()).is_ok()
@@ -292,4 +298,15 @@ fn remove_files(folder: &Path, run: RunId) -> u64 {
         }
     }
     bytes
+}
+
+/// The bytes of the files in a folder.
+fn folder_bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => folder_bytes(&entry.path()),
+        Ok(facts) => facts.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use provost_event::{SandboxMode, SandboxPolicy};
-use provost_harness::{PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
+use provost_harness::{GrantedFolder, PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
 
 use crate::caches::{Cache, caches};
 use crate::repository::{self, Exclude, Repository};
@@ -41,6 +41,8 @@ pub struct FileRules {
     pub exclude: Option<Exclude>,
     /// What can't be protected, and why.
     pub gaps: Vec<String>,
+    /// Folders of Provost's that programs use.
+    pub granted: Vec<GrantedFolder>,
 }
 
 /// A path that stays as it is.
@@ -123,6 +125,7 @@ impl FileRules {
             caches: caches(places, workspace),
             exclude: None,
             gaps: Vec::new(),
+            granted: Vec::new(),
         };
         if mode == SandboxMode::Strict {
             rules.read_only_from = strict_reads(places, workspace, policy);

@@ -159,6 +159,9 @@ mod restarts;
 mod resume_settings;
 #[cfg(test)]
 mod resuming;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_agents;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]

@@ -75,10 +75,7 @@ impl Stage {
             ("PROBE", name.to_owned()),
             ("PY", at("python")),
         ]);
-        if user == User::Nobody {
-            let owned = Command::new("chown").args(["-R", &format!("{NOBODY}:{NOBODY}")]).arg(&root).status();
-            assert!(owned.unwrap().success());
-        }
+        give(user, &root);
         let mut sleep = Command::new("sleep");
         let victim = as_user(user, sleep.arg("300").env("VICTIM_TOKEN", "SECRET")).spawn().unwrap();
         let name = format!("/proc/{}/comm", victim.id());
@@ -87,6 +84,11 @@ impl Stage {
         });
         variables.push(("VICTIM", victim.id().to_string()));
         Self { folder, user, victim, _peers: peers, variables }
+    }
+
+    /// Gives all that a test has written to the stage's user.
+    pub(crate) fn give(&self) {
+        give(self.user, self.folder.path());
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -127,6 +129,13 @@ impl Drop for Stage {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
+    }
+}
+
+fn give(user: User, root: &Path) {
+    if user == User::Nobody {
+        let owned = Command::new("chown").args(["-R", &format!("{NOBODY}:{NOBODY}")]).arg(root).status();
+        assert!(owned.unwrap().success());
     }
 }
 
