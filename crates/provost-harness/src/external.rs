@@ -152,7 +152,7 @@ impl ConsentTool {
     fn subject(&self) -> ToolSubject {
         let field = self.field.to_owned();
         match self.kind {
-            AskKind::Command => ToolSubject::Command { field, keeps: None },
+            AskKind::Command => ToolSubject::Command { field, keeps: None, leaves: None },
             AskKind::Read | AskKind::Trust => ToolSubject::read_path(self.field),
             AskKind::Edit => ToolSubject::written_path(self.field),
             AskKind::Network => ToolSubject::Url { field },

@@ -85,6 +85,11 @@ pub trait AgentSandbox: Send + Sync {
     /// Whether anything is confined.
     fn confines(&self) -> bool;
 
+    /// The policy that it enforces; `None` if nothing is confined.
+    fn policy(&self) -> Option<&SandboxPolicy> {
+        None
+    }
+
     /// A folder that its programs see under another path; `None`: they see all folders under their own.
     fn scratch(&self) -> Option<ScratchFolder> {
         None

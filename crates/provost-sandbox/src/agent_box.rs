@@ -375,6 +375,10 @@ impl AgentSandbox for AgentBox {
         true
     }
 
+    fn policy(&self) -> Option<&SandboxPolicy> {
+        Some(&self.0.policy)
+    }
+
     fn scratch(&self) -> Option<ScratchFolder> {
         Some(ScratchFolder { outside: self.0.folder.temporary(), inside: PathBuf::from("/tmp") })
     }

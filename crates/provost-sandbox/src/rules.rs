@@ -133,22 +133,25 @@ impl FileRules {
         if writes {
             rules.write.push(workspace.to_owned());
             rules.write.extend(policy.write.iter().filter_map(|path| path.canonicalize().ok()));
-            rules.protect(workspace);
+            rules.protect(workspace, places.home.as_deref());
             let others = rules.write.iter().skip(1).filter(|path| path.join(".git").exists());
-            let others = others.filter_map(|path| repository::of(path)).flat_map(|other| other.protected);
+            let others = others
+                .filter_map(|path| repository::of(path, places.home.as_deref()))
+                .flat_map(|other| other.protected);
             let others = others.collect::<Vec<_>>();
             rules.protected.extend(others);
         }
         rules
     }
 
-    fn protect(&mut self, workspace: &Path) {
+    fn protect(&mut self, workspace: &Path, home: Option<&Path>) {
         if is_symlink(&workspace.join(".git")) {
             self.gaps
                 .push(format!("{} is a symlink, which can't be protected", workspace.join(".git").display()));
         }
-        let found = repository::of(workspace);
-        if let Some(Repository { write, protected, exclude }) = found {
+        let found = repository::of(workspace, home);
+        if let Some(Repository { write, protected, exclude, gaps }) = found {
+            self.gaps.extend(gaps);
             self.exclude = exclude;
             self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
             self.protected.extend(protected);

@@ -166,6 +166,9 @@ mod sandbox_agents;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod sandbox_escapes;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_leaving;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
@@ -174,6 +177,9 @@ mod sandbox_runs;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod sandbox_stage;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_works;
 #[cfg(test)]
 mod scripts_agreed;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::on_terminal::TYPIST;
 use crate::support::until;
 
 /// An ordinary user.
@@ -86,6 +87,13 @@ impl Stage {
         Self { folder, user, victim, _peers: peers, variables }
     }
 
+    /// Writes a file, and the folders that it is in.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
     /// Gives all that a test has written to the stage's user.
     pub(crate) fn give(&self) {
         give(self.user, self.folder.path());
@@ -112,6 +120,16 @@ impl Stage {
     /// `provost` with these arguments.
     pub(crate) fn provost(&self, args: &[&str]) -> Output {
         self.output(env!("CARGO_BIN_EXE_provost"), args)
+    }
+
+    /// The same on a terminal, with what is typed after each of these texts is shown.
+    pub(crate) fn on_terminal(&self, args: &[&str], steps: &[(&str, &str)]) -> Output {
+        let mut words = vec!["-c".to_owned(), TYPIST.to_owned(), steps.len().to_string()];
+        words.extend(steps.iter().flat_map(|(wait, send)| [(*wait).to_owned(), (*send).to_owned()]));
+        words.push(env!("CARGO_BIN_EXE_provost").to_owned());
+        words.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let words = words.iter().map(String::as_str).collect::<Vec<_>>();
+        self.command("python3", &words).env("TERM", "xterm").output().unwrap()
     }
 
     /// A shell script in the sandbox.
