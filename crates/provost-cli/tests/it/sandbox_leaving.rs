@@ -28,8 +28,7 @@ fn stage(name: &str, times: usize) -> Stage {
 #[test]
 fn each_call_that_leaves_the_sandbox_is_asked_about_with_what_was_denied_inside() {
     let stage = stage("asked", 2);
-    let steps =
-        [("may it?", ""), ("whole text", "a\r"), ("may it?", ""), ("whole text", "d\r")];
+    let steps = [("may it?", ""), ("whole text", "a\r"), ("may it?", ""), ("whole text", "d\r")];
     let shown = stage.on_terminal(&["run", "do it"], &steps);
     let said = text(&shown).replace(['\r', '\n'], " ");
     let said = console::strip_ansi_codes(&said).split_whitespace().collect::<Vec<_>>().join(" ");

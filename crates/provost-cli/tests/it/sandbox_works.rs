@@ -141,7 +141,8 @@ fn compilers_and_a_debugger_of_an_own_child_work() {
         return;
     }
     stage.write("work/x.c",
-        "#include <stdio.h>\nint seen = 0;\nint main(void) {\n  seen = 41;\n  seen++;\n  printf(\"%d\\n\", seen);\n  return 0;\n}\n"); return 0; }\n");
+        "#include <stdio.h>\nint seen = 0;\nint main(void) {\n  seen = 41;\n  seen++;\n  printf(\"%d\\n\", seen);\n  return 0;\n}\n",
+    );
     works(&stage, "cc -g -o x x.c; ./x | grep -qx 42");
     if has(&stage, "gdb") {
         let said =
