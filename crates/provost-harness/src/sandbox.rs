@@ -47,6 +47,15 @@ pub struct SandboxRequest<'a> {
     pub workspace: &'a Path,
 }
 
+/// A look of Provost's own git into a folder: it reads, reaches no network, and writes only into folders of Provost's.
+#[derive(Debug, Clone, Copy)]
+pub struct Inspection<'a> {
+    /// The folder, absolute and without symlinks.
+    pub folder: &'a Path,
+    /// The folders that it uses besides.
+    pub granted: &'a [GrantedFolder],
+}
+
 /// Makes sandboxes.
 pub trait Sandbox: Send + Sync {
     /// Returns the sandbox of an agent: the same one for the same agent, until its [session is
@@ -55,6 +64,12 @@ pub trait Sandbox: Send + Sync {
     /// # Errors
     /// When the policy requires one and this system can't make it: the cause and the remedy.
     fn of_agent(&self, request: SandboxRequest<'_>) -> Result<Arc<dyn AgentSandbox>, String>;
+
+    /// Confines Provost's own git while it looks into a folder; `None` where this system can't: git is deaf to the
+    /// repository all the same.
+    fn of_inspection(&self, _inspection: Inspection<'_>) -> Option<Arc<dyn AgentSandbox>> {
+        None
+    }
 
     /// The session has ended, or is suspended with its run: its box is dropped. Must not block; may be called for a
     /// session without a box, and repeatedly.

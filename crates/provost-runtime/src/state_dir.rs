@@ -9,7 +9,7 @@ use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
     AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, ModelGateway, Models, NoPower, Power,
-    ServiceStarter, Services, SystemClock,
+    Sandbox, ServiceStarter, Services, SystemClock, confine_own_git,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sandbox::{LocalSandbox, Places, SandboxOptions};
@@ -241,6 +241,10 @@ impl StateDir {
             .with(shell.with_services(services))
             .with(Terminal::new().with_variables(around.env))
             .with(UseSkill::new(around.skills));
+        let sandbox: Arc<dyn Sandbox> = Arc::new(self.sandbox(around.variables));
+        if around.boxes_git {
+            confine_own_git(&sandbox);
+        }
         let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
@@ -249,7 +253,7 @@ impl StateDir {
             hook_programs: Arc::new(programs),
             power,
             redactor: around.redactor,
-            sandbox: Arc::new(self.sandbox(around.variables)),
+            sandbox,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
             masked: Arc::new(masked),
             ..HarnessDeps::new(backend, models, tools)

@@ -336,3 +336,30 @@ fn what_covers_a_name_counts_as_no_change_of_the_agent() {
     assert!(listed.contains("made") && !listed.contains(".envrc"), "{listed}");
     assert!(!stage.path("work/.envrc").exists(), "covers are removed with the run");
 }
+
+#[test]
+fn provosts_own_git_looks_from_a_box_that_it_writes_nothing_out_of() {
+    let stage = stage("own-git");
+    let git = String::from_utf8(stage.outside("command -v git").stdout).unwrap();
+    let fake =
+        format!("#!/bin/sh\necho x >> {}\nexec {} \"$@\"\n", stage.path("out/looked").display(), git.trim());
+    stage.write("fake/git", &fake);
+    stage.outside("chmod 755 ../fake/git");
+    let path = format!("{}:{}", stage.path("fake").display(), std::env::var("PATH").unwrap());
+    let provost = |args: &[&str]| {
+        let done = stage.command(env!("CARGO_BIN_EXE_provost"), args).env("PATH", &path).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done));
+        text(&done)
+    };
+    for (mode, expected) in [("workspace", false), ("off", true)] {
+        stage.project(&format!("{{ tools: [{{ shell: {{ command: 'echo {mode} > made' }} }}] }}"), "");
+        let file = format!("[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"{mode}\"\n");
+        stage.write("work/provost.toml", &file);
+        assert!(stage.provost(&["trust", "--yes"]).status.success());
+        let _ = fs::remove_file(stage.path("out/looked"));
+        provost(&["run", "do it"]);
+        let listed = provost(&["diff", "last", "--stat"]);
+        assert!(listed.contains("made"), "{mode}: {listed}");
+        assert_eq!(stage.path("out/looked").exists(), expected, "{mode}");
+    }
+}
