@@ -12,6 +12,10 @@ pub(crate) fn asker(question: &ApprovalQuestion) -> Option<String> {
 
 /// Why it can't be approved for longer than this call, where it can't.
 pub(crate) fn why_once(question: &ApprovalQuestion) -> Option<String> {
+    if question.outside.is_some() {
+        let why = "it runs outside of the sandbox, with all your rights: only this call can be agreed to";
+        return Some(why.to_owned());
+    }
     let scripts: Vec<&str> = question.scripts.iter().map(|script| script.path.as_str()).collect();
     let are = if scripts.len() == 1 { "a script, which" } else { "scripts, which" };
     if scripts.is_empty() {

@@ -131,6 +131,9 @@ pub struct ToolRun {
     /// The file or folder elsewhere that this call may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted: Option<PathBuf>,
+    /// Whether it runs outside of the agent's sandbox, which a person approved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outside: bool,
     /// Which rules of the folders that it works in to look for; absent where none are to be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<RulesSought>,

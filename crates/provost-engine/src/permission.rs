@@ -48,6 +48,8 @@ pub struct Permissions {
     elsewhere: Permission,
     /// The same for commands that are to go on after the run.
     keeping: Permission,
+    /// The same for commands that are to run outside of the sandbox; absent without one.
+    leaving: Option<Permission>,
     workspace: PathBuf,
     /// The folders that patterns without an argument cover besides the workspace.
     roots: Vec<PathBuf>,
@@ -122,6 +124,7 @@ impl Permissions {
             default: policy.default,
             elsewhere: policy.elsewhere,
             keeping: policy.keeping.max(Permission::Ask),
+            leaving: None,
             workspace: workspace.to_owned(),
             roots: policy.roots.clone(),
             tools,
@@ -133,7 +136,9 @@ impl Permissions {
     #[must_use]
     pub fn of_agent(policy: &AgentPolicy, workspace: &Path) -> Self {
         let bounds = policy.bounds.iter().map(|bound| Self::of_policy(bound, workspace, &[])).collect();
-        Self { bounds, ..Self::of_policy(&policy.permissions, workspace, &policy.tools) }
+        let leaving = policy.permissions.leaving.max(Permission::Ask);
+        let leaving = (!policy.sandbox.is_off()).then_some(leaving);
+        Self { bounds, leaving, ..Self::of_policy(&policy.permissions, workspace, &policy.tools) }
     }
 
     /// Adds a pattern that was approved for the rest of the run; one that can't be read adds nothing.
@@ -156,13 +161,28 @@ impl Permissions {
         !self.is_open()
             || self.known(tool).is_some_and(|tool| tool.subject.keeps_running(input))
             || self.read_outside(tool, input).is_some()
+            || self.leaves_sandbox(tool, input)
+    }
+
+    /// Whether a call of `tool` with `input` is to run outside of the agent's sandbox.
+    #[must_use]
+    pub fn leaves_sandbox(&self, tool: &str, input: &Json) -> bool {
+        self.leaving.is_some() && self.known(tool).is_some_and(|tool| tool.subject.leaves_sandbox(input))
     }
 
     /// The ruling on a call of `tool` with `input`: the most restrictive of the agent's own permissions and those
     /// of the agents above; among equal ones the first. A command that is to go on after the run needs the permission
-    /// [`KEEP_RUNNING`] as well as that of its tool.
+    /// [`KEEP_RUNNING`] as well as that of its tool. What is to run outside of the sandbox is allowed by no pattern.
     #[must_use]
     pub fn judge(&self, tool: &str, input: &Json) -> Ruling {
+        let ruling = self.judge_by_patterns(tool, input);
+        match self.leaving.filter(|_| self.leaves_sandbox(tool, input)) {
+            Some(leaving) if ruling.permission != Permission::Deny => Ruling::on_leaving(leaving),
+            Some(_) | None => ruling,
+        }
+    }
+
+    fn judge_by_patterns(&self, tool: &str, input: &Json) -> Ruling {
         let tool = self.known(tool).map_or_else(|| Cow::Owned(ToolIdentity::unknown(tool)), Cow::Borrowed);
         let all = || std::iter::once(self).chain(&self.bounds);
         let keeps = tool.subject.keeps_running(input);
@@ -287,6 +307,20 @@ impl Permissions {
             Permission::Deny => "calls that match no pattern are denied",
         };
         Ruling { permission, rule: None, why: why.to_owned(), by_default: true }
+    }
+}
+
+impl Ruling {
+    fn on_leaving(permission: Permission) -> Self {
+        let why = match permission {
+            Permission::Allow | Permission::Ask => {
+                "it is to run outside of the sandbox, with all rights of the user"
+            }
+            Permission::Deny => {
+                "it is to run outside of the sandbox, which a person must approve, and no one can be asked here"
+            }
+        };
+        Self { permission, rule: None, why: why.to_owned(), by_default: false }
     }
 }
 

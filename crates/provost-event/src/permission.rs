@@ -59,6 +59,13 @@ pub struct PermissionPolicy {
         skip_serializing_if = "PermissionPolicy::is_default_keeping"
     )]
     pub keeping: Permission,
+    /// The decision on a command that is to run outside of the sandbox: never `Allow`, whatever patterns say, and `Deny`
+    /// where no one can be asked.
+    #[serde(
+        default = "PermissionPolicy::default_leaving",
+        skip_serializing_if = "PermissionPolicy::is_denial"
+    )]
+    pub leaving: Permission,
     /// Time limit of an approval, in milliseconds.
     #[serde(default = "PermissionPolicy::default_timeout_ms")]
     pub approval_timeout_ms: u64,
@@ -78,6 +85,10 @@ impl PermissionPolicy {
 
     const fn default_timeout_ms() -> u64 {
         60 * 60 * 1_000
+    }
+
+    const fn default_leaving() -> Permission {
+        Permission::Deny
     }
 
     const fn default_elsewhere() -> Permission {
@@ -111,6 +122,7 @@ impl Default for PermissionPolicy {
             default: Permission::Allow,
             elsewhere: Permission::Deny,
             keeping: Self::default_keeping(),
+            leaving: Self::default_leaving(),
             approval_timeout_ms: Self::default_timeout_ms(),
             unanswered: Unanswered::Deny,
         }
@@ -142,6 +154,9 @@ pub struct PermissionDecided {
     /// and patterns may apply.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by_default: bool,
+    /// Whether the call is to run outside of the agent's sandbox.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub leaves_sandbox: bool,
     /// The reason, in words.
     pub why: String,
 }
@@ -168,6 +183,17 @@ pub struct ApprovalRequested {
     /// contain.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unnamed: bool,
+    /// Present if the call is to run outside of the agent's sandbox: the answer applies to this call only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<OutsideSandbox>,
+}
+
+/// A call that is to run outside of the agent's sandbox.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutsideSandbox {
+    /// What the sandbox denied last to a call of the agent, each as a sentence; empty if it denied nothing before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<String>,
 }
 
 /// A file of the workspace that a command names as a script to run, in its state at the approval request.

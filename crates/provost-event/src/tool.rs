@@ -127,6 +127,10 @@ pub enum ToolSubject {
         /// permission [`KEEP_RUNNING`](crate::KEEP_RUNNING) as well.
         #[serde(default, skip_serializing_if = "is_default")]
         keeps: Option<String>,
+        /// The argument that is true if the command is to run outside of the agent's sandbox, if there is one. Such a
+        /// call needs a person's approval of its own; without a sandbox it means nothing.
+        #[serde(default, skip_serializing_if = "is_default")]
+        leaves: Option<String>,
     },
     /// Text for a program at a terminal, which may be a shell: the command line that starts it, or typed text. A
     /// call without any of these arguments has no subject.
@@ -170,10 +174,10 @@ pub enum ToolSubject {
 }
 
 impl ToolSubject {
-    /// A command line in the argument `field`, none of which goes on after the run.
+    /// A command line in the argument `field`, none of which goes on after the run or runs outside of the sandbox.
     #[must_use]
     pub fn command(field: &str) -> Self {
-        Self::Command { field: field.to_owned(), keeps: None }
+        Self::Command { field: field.to_owned(), keeps: None, leaves: None }
     }
 
     /// A file or folder in the argument `field` that calls read.
@@ -226,12 +230,13 @@ impl ToolSubject {
     /// Whether a call with these arguments starts a command that is to go on after the run.
     #[must_use]
     pub fn keeps_running(&self, input: &Json) -> bool {
-        let Self::Command { keeps: Some(keeps), .. } = self else { return false };
-        let value = input.read::<serde_json::Value>().unwrap_or_default();
-        // A text that isn't a truth value is rejected later; until then it may mean that.
-        value
-            .get(keeps)
-            .is_some_and(|keeps| !matches!(keeps, serde_json::Value::Null | serde_json::Value::Bool(false)))
+        matches!(self, Self::Command { keeps: Some(keeps), .. } if may_be_true(keeps, input))
+    }
+
+    /// Whether a call with these arguments is to run outside of the sandbox.
+    #[must_use]
+    pub fn leaves_sandbox(&self, input: &Json) -> bool {
+        matches!(self, Self::Command { leaves: Some(leaves), .. } if may_be_true(leaves, input))
     }
 
     /// The path of the file that a call with these arguments changes, if it changes one and no other.
@@ -257,6 +262,13 @@ impl ToolSubject {
             _ => Vec::new(),
         }
     }
+}
+
+/// Whether an argument is there and isn't false. What isn't a truth value is rejected later; until then it may mean that.
+fn may_be_true(field: &str, input: &Json) -> bool {
+    let value = input.read::<serde_json::Value>().unwrap_or_default();
+    let given = value.get(field);
+    given.is_some_and(|given| !matches!(given, serde_json::Value::Null | serde_json::Value::Bool(false)))
 }
 
 /// The names of a tool, and what its calls are about.

@@ -18,6 +18,9 @@ pub struct ToolStarted {
     /// True when an interrupted call is made a second time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub again: bool,
+    /// True when it runs outside of the agent's sandbox, which a person approved.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub outside: bool,
 }
 
 /// How a tool call ended.

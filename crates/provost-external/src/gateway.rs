@@ -3,15 +3,19 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use provost_engine::Answer;
 use provost_event::{Block, ErrorClass, ExternalPolicy, Metering, ModelFailure, SessionId, TroubleCause};
-use provost_harness::GatewayActivity;
+use provost_harness::{AgentSandbox, FolderAccess, GatewayActivity};
 use provost_terminal::{GatewayRoute, Profile, ProgramKind, RouteValues};
 
 use crate::DriversOptions;
+use crate::boxed::{Starting, granted};
 use crate::driver::private_folder;
 
+/// What the gateway's address begins with.
+const SCHEME: &str = "http://";
 /// The folder with the files of programs.
 const FILES: &str = "gateway";
 
@@ -44,15 +48,15 @@ impl Pointed {
     }
 }
 
-/// What points the program of `session` to the gateway; nothing if its policy has none.
+/// What points the program to the gateway; nothing if its policy has none.
 ///
 /// # Errors
-/// `Program`: there is no gateway here, its profile doesn't say how, or a file can't be written.
+/// `Program`: there is no gateway here, its profile doesn't say how, its sandbox can't reach it, or a file can't be written.
 pub(crate) async fn pointed(
     options: &DriversOptions,
-    session: SessionId,
-    (policy, profile): (&ExternalPolicy, &Profile),
+    starting: Starting<'_>,
 ) -> Result<Pointed, ModelFailure> {
+    let Starting { session, policy, profile, sandbox } = starting;
     if policy.metering != Metering::Gateway {
         return Ok(Pointed::default());
     }
@@ -68,16 +72,36 @@ pub(crate) async fn pointed(
         return Err(failed("there is no model gateway here".to_owned()));
     };
     let access = gateway.open(session).await.map_err(failed)?;
-    let folder = files_of(&options.folder, session);
-    let shown = folder.display().to_string();
-    let values = RouteValues { url: &access.url, token: &access.token, folder: &shown };
-    write(route, &folder, values).map_err(|error| {
-        failed(format!("can't write what points `{}` to the gateway into {shown}: {error}", policy.program))
+    let url = reached(sandbox, access.url).await.map_err(|error| {
+        failed(format!(
+            "the model gateway can't be reached from the sandbox of `{}`: {error}",
+            policy.program
+        ))
     })?;
+    let folder = files_of(&options.folder, session);
+    let cant_write = |error: io::Error| {
+        let shown = folder.display();
+        failed(format!("can't write what points `{}` to the gateway into {shown}: {error}", policy.program))
+    };
+    let mut shown = folder.display().to_string();
+    if !route.files.is_empty() {
+        private_folder(&folder).map_err(cant_write)?;
+        shown = granted(&**sandbox, &folder, FolderAccess::Read).map_err(cant_write)?.display().to_string();
+    }
+    let values = RouteValues { url: &url, token: &access.token, folder: &shown };
+    write(route, &folder, values).map_err(cant_write)?;
     Ok(Pointed {
         args: route.args.iter().map(|arg| values.fill(arg)).collect(),
         env: route.env.iter().map(|(name, value)| (name.clone(), values.fill(value))).collect(),
     })
+}
+
+/// The gateway's address as the program reaches it from its sandbox.
+async fn reached(sandbox: &Arc<dyn AgentSandbox>, url: String) -> io::Result<String> {
+    let Some(address) = url.strip_prefix(SCHEME).and_then(|text| text.parse().ok()) else { return Ok(url) };
+    let sandbox = Arc::clone(sandbox);
+    let admitted = tokio::task::spawn_blocking(move || sandbox.admit(address));
+    Ok(format!("{SCHEME}{}", admitted.await.map_err(io::Error::other)??))
 }
 
 /// Withdraws the access of a session's program, once its calls are charged.
@@ -148,12 +172,8 @@ fn files_of(folder: &Path, session: SessionId) -> PathBuf {
     folder.join(FILES).join(format!("{}-{}", session.run, session.agent))
 }
 
-/// Writes the files, readable by their owner only: they hold the token.
+/// Writes the files into a folder that only its owner reads: they hold the token.
 fn write(route: &GatewayRoute, folder: &Path, values: RouteValues<'_>) -> io::Result<()> {
-    if route.files.is_empty() {
-        return Ok(());
-    }
-    private_folder(folder)?;
     for (name, text) in &route.files {
         fs::write(folder.join(name), values.fill(text))?;
     }

@@ -27,6 +27,7 @@
 //! - While a person is attached who may type, nothing is answered automatically.
 
 mod attach;
+mod boxed;
 mod consent;
 mod driver;
 mod drivers;

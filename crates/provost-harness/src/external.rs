@@ -9,11 +9,10 @@ use provost_event::{
     Access, AskKind, CallId, ErrorClass, Exit, ExternalPolicy, Json, ModelFailure, SessionId, TerminalNoted,
     ToolSpec, ToolSubject,
 };
-use provost_process::Confinement;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Backend, BackendError, PromptQueue, Redactor, ToolOutput};
+use crate::{AgentSandbox, Backend, BackendError, PromptQueue, Redactor, ToolOutput};
 
 /// Maximum bytes of an answer to a program's question in the log.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
@@ -35,7 +34,7 @@ pub struct Exchange<'a> {
     /// Whether stop hooks or judges check its result.
     pub is_verified: bool,
     /// What confines the program.
-    pub confinement: Confinement,
+    pub sandbox: Arc<dyn AgentSandbox>,
 }
 
 /// Drives the programs of external agents, each from its session's first exchange until it is closed.
@@ -153,7 +152,7 @@ impl ConsentTool {
     fn subject(&self) -> ToolSubject {
         let field = self.field.to_owned();
         match self.kind {
-            AskKind::Command => ToolSubject::Command { field, keeps: None },
+            AskKind::Command => ToolSubject::Command { field, keeps: None, leaves: None },
             AskKind::Read | AskKind::Trust => ToolSubject::read_path(self.field),
             AskKind::Edit => ToolSubject::written_path(self.field),
             AskKind::Network => ToolSubject::Url { field },

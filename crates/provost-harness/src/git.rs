@@ -6,6 +6,7 @@
 //! the folder that holds them. Attributes that name a filter then have no effect; files are compared and checked
 //! out as they are stored.
 
+mod confined;
 mod found;
 mod settings;
 mod stand_in;
@@ -15,9 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_process::{ChildSpec, Confinement, Ending, Launch, SpawnError, Stdio, Streams, allowed_env, run};
+use provost_process::{ChildSpec, Ending, Launch, SpawnError, Stdio, Streams, allowed_env, run};
 use tokio_util::sync::CancellationToken;
 
+use confined::GitBox;
+pub use confined::confine_own_git;
 use found::Found;
 use stand_in::StandIn;
 
@@ -100,6 +103,7 @@ pub(crate) struct Git<'a> {
     stand_in: Arc<StandIn>,
     /// Variables of its environment besides those that isolate it.
     variables: Vec<(OsString, OsString)>,
+    confined: GitBox,
     cancel: &'a CancellationToken,
 }
 
@@ -145,12 +149,32 @@ impl<'a> Git<'a> {
         let opened = tokio::task::spawn_blocking(opening).await;
         let (found, stand_in) =
             opened.unwrap_or_else(|error| Err(GitError::StandIn(std::io::Error::other(error))))?;
-        Ok(Self { folder: folder.to_path_buf(), found, stand_in, variables: Vec::new(), cancel })
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            found,
+            stand_in,
+            variables: Vec::new(),
+            confined: GitBox::default(),
+            cancel,
+        })
     }
 
     /// The same with these variables in its environment.
     pub(crate) fn with_variables(self, variables: Vec<(OsString, OsString)>) -> Self {
         Self { variables, ..self }
+    }
+
+    /// The same for looking only: in a box, if this process has one for its own git, in which it writes nothing but
+    /// `write`.
+    pub(crate) async fn inspecting(self, write: Vec<PathBuf>) -> Self {
+        let (folder, found, stand_in) = (self.folder.clone(), self.found.clone(), Arc::clone(&self.stand_in));
+        let making = move || {
+            let read = [Some(stand_in.path()), Some(&*found.common), Some(&*found.own), found.top.as_deref()];
+            let read = read.into_iter().flatten().collect::<Vec<_>>();
+            GitBox::of(&folder, &read, &write)
+        };
+        let confined = tokio::task::spawn_blocking(making).await.unwrap_or_default();
+        Self { confined, ..self }
     }
 
     /// Its cancellation token.
@@ -272,7 +296,7 @@ impl<'a> Git<'a> {
                 env: self.env(),
                 cwd: self.folder.clone(),
                 stdio: Stdio { input: Vec::new(), streams: Streams::Apart },
-                confinement: Confinement::Strongest,
+                confinement: self.confined.confinement(),
             },
             keep_bytes_max: KEEP_BYTES_MAX,
             timeout: Some(time),

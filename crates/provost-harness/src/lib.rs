@@ -62,6 +62,7 @@ pub use entry_chain::{ChainLink, EntryChain};
 pub use executor::Executor;
 pub use external::{ConsentTool, Exchange, ExternalAgents, NoExternalAgents, TerminalLog, consent_tools};
 pub use final_text::final_text;
+pub use git::confine_own_git;
 pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, RunTools, TurnState};
 pub use hook_command::HookCommand;
 pub use hook_program::{
@@ -93,8 +94,8 @@ pub use read_back::read_actor;
 pub use recall::Recall;
 pub use run_order::{LogPart, log_parts, read_run};
 pub use sandbox::{
-    AgentSandbox, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS, Sandbox, SandboxRequest, ScratchFolder,
-    masked_paths,
+    AgentSandbox, FolderAccess, GrantedFolder, Inspection, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS,
+    Sandbox, SandboxRequest, ScratchFolder, masked_paths,
 };
 pub use secrets::{Redactor, without_keys};
 pub use services::{

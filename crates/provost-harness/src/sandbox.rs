@@ -1,6 +1,7 @@
 //! The port to the sandbox: what confines an agent's programs and its file tools.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,6 +47,15 @@ pub struct SandboxRequest<'a> {
     pub workspace: &'a Path,
 }
 
+/// A look of Provost's own git into a folder: it reads, reaches no network, and writes only into folders of Provost's.
+#[derive(Debug, Clone, Copy)]
+pub struct Inspection<'a> {
+    /// The folder, absolute and without symlinks.
+    pub folder: &'a Path,
+    /// The folders that it uses besides.
+    pub granted: &'a [GrantedFolder],
+}
+
 /// Makes sandboxes.
 pub trait Sandbox: Send + Sync {
     /// Returns the sandbox of an agent: the same one for the same agent, until its [session is
@@ -54,6 +64,12 @@ pub trait Sandbox: Send + Sync {
     /// # Errors
     /// When the policy requires one and this system can't make it: the cause and the remedy.
     fn of_agent(&self, request: SandboxRequest<'_>) -> Result<Arc<dyn AgentSandbox>, String>;
+
+    /// Confines Provost's own git while it looks into a folder; `None` where this system can't: git is deaf to the
+    /// repository all the same.
+    fn of_inspection(&self, _inspection: Inspection<'_>) -> Option<Arc<dyn AgentSandbox>> {
+        None
+    }
 
     /// The session has ended, or is suspended with its run: its box is dropped. Must not block; may be called for a
     /// session without a box, and repeatedly.
@@ -84,10 +100,53 @@ pub trait AgentSandbox: Send + Sync {
     /// Whether anything is confined.
     fn confines(&self) -> bool;
 
+    /// The policy that it enforces; `None` if nothing is confined.
+    fn policy(&self) -> Option<&SandboxPolicy> {
+        None
+    }
+
     /// A folder that its programs see under another path; `None`: they see all folders under their own.
     fn scratch(&self) -> Option<ScratchFolder> {
         None
     }
+
+    /// Lets programs that start from now on use a folder of Provost's that is theirs, under its own path.
+    fn grant(&self, _folder: GrantedFolder) {}
+
+    /// Makes one address of this machine reachable for its programs, and returns where they reach it. Of the machine
+    /// they reach nothing else by it. A second call with the same address returns the same. Blocks.
+    ///
+    /// # Errors
+    /// When its network can't be opened.
+    fn admit(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        Ok(address)
+    }
+
+    /// Tries once whether programs run in it, and whether it confines them. Blocks.
+    ///
+    /// # Errors
+    /// What doesn't hold.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A folder that the programs of an agent may use though it is Provost's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantedFolder {
+    /// The folder, absolute and without symlinks.
+    pub path: PathBuf,
+    /// What they may do with it.
+    pub access: FolderAccess,
+}
+
+/// What may be done with a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FolderAccess {
+    /// It may be read.
+    Read,
+    /// It may be written too.
+    Write,
 }
 
 /// A folder of an agent's box.
@@ -128,6 +187,10 @@ impl AgentSandbox for Refusing {
 
     fn confines(&self) -> bool {
         true
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Err(self.0.to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_config::{Folders, Problems, Settings, Settled, Skill, Skills};
-use provost_event::RunPolicy;
+use provost_event::{RunPolicy, SandboxMode};
 use provost_harness::{HarnessCallback, Observers, Redactor};
 use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_tools::SkillText;
@@ -40,6 +40,8 @@ pub struct RunContext {
     pub(crate) keep_services: Duration,
     /// The environment, for the folders of tools in the sandbox.
     pub(crate) variables: Variables,
+    /// Whether Provost's own git looks from a box.
+    pub(crate) boxes_git: bool,
 }
 
 /// What external programs among a run's agents are run with.
@@ -83,6 +85,7 @@ impl RunContext {
             observers,
             programs,
             variables: variables.clone(),
+            boxes_git: settings.sandbox.mode != SandboxMode::Off,
             header_env: header_env(settings, variables),
             hook_env: hook_env(settings),
             power: power(settings),

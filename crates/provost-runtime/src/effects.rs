@@ -166,7 +166,7 @@ fn every_setting_changes_what_a_run_gets() {
 }
 
 #[test]
-fn a_program_in_a_box_with_its_own_network_is_not_said_to_be_metered_by_the_gateway() {
+fn a_program_in_a_box_is_metered_by_the_gateway_whatever_its_network_is() {
     let folder = folder();
     let metering = |toml: &str| {
         let settled = loading(toml, folder.path()).settled().unwrap();
@@ -175,12 +175,11 @@ fn a_program_in_a_box_with_its_own_network_is_not_said_to_be_metered_by_the_gate
         metering_of(&settled, &Profile::for_command("codex", &[]), &variables)
     };
     assert_eq!(metering(""), Metering::Gateway);
-    for network in ["none", "proxy"] {
+    for network in ["none", "proxy", "open"] {
         let boxed = format!("[sandbox]\nmode = \"workspace\"\nnetwork = \"{network}\"\n");
-        assert_eq!(metering(&boxed), Metering::Reported, "{network}");
+        assert_eq!(metering(&boxed), Metering::Gateway, "{network}");
         assert_eq!(metering(&format!("{boxed}external = false\n")), Metering::Gateway, "{network}");
     }
-    assert_eq!(metering("[sandbox]\nmode = \"workspace\"\nnetwork = \"open\"\n"), Metering::Gateway);
 }
 
 #[test]

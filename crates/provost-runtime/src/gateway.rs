@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use provost_config::{GatewaySettings, Settings};
-use provost_event::{Metering, SandboxMode, SandboxNetwork};
+use provost_event::Metering;
 use provost_gateway::{Gateway, GatewayLimits, GatewayOptions, GatewayProviders};
 use provost_harness::{Backend, Redactor, SystemClock};
 use provost_llm::ProviderSettings;
@@ -15,17 +15,12 @@ use crate::{Variables, providers};
 pub(crate) struct GatewaySetup {
     providers: ProviderSettings,
     settings: GatewaySettings,
-    is_reachable: bool,
 }
 
 impl GatewaySetup {
     /// By the settings, with the keys from the environment.
     pub(crate) fn new(settings: &Settings, variables: &Variables) -> Self {
-        Self {
-            providers: providers(settings, variables),
-            settings: settings.gateway.clone(),
-            is_reachable: is_reachable(settings),
-        }
+        Self { providers: providers(settings, variables), settings: settings.gateway.clone() }
     }
 
     /// Its settings.
@@ -69,18 +64,12 @@ impl GatewaySetup {
     }
 }
 
-/// Whether programs reach an address of this machine: not from a box with a network of its own.
-fn is_reachable(settings: &Settings) -> bool {
-    let sandbox = &settings.sandbox;
-    sandbox.mode == SandboxMode::Off || !sandbox.external || sandbox.network == SandboxNetwork::Open
-}
-
 /// How the usage of a program with this profile becomes known: by the gateway, where its profile says how it is pointed there
-/// its provider can be called, and the program reaches the gateway.
+/// and its provider can be called.
 pub(crate) fn metering(setup: &GatewaySetup, profile: &Profile, unmetered: bool) -> Metering {
     match &profile.gateway {
         _ if unmetered => Metering::Unmetered,
-        Some(route) if setup.is_reachable && setup.is_ready(route.family) => Metering::Gateway,
+        Some(route) if setup.is_ready(route.family) => Metering::Gateway,
         Some(_) | None => Metering::Reported,
     }
 }

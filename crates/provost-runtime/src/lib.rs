@@ -18,6 +18,7 @@ mod error;
 mod external;
 mod gateway;
 mod goals;
+mod matching;
 mod observers;
 mod paths;
 mod preamble;
@@ -40,6 +41,7 @@ pub use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, metering_of, passed, profile_of,
     programs_problems,
 };
+pub use matching::HookMatching;
 pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};
 pub use preamble::{Places, rules_of, with_preamble, with_skills};

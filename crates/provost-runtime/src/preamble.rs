@@ -1,15 +1,17 @@
 //! What the agents of a new run are told before their goals.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Zoned;
 use provost_config::{Folders, Settings, Skills};
-use provost_event::{AgentPolicy, ModelPolicy, RunPolicy, counted};
+use provost_event::{AgentPolicy, ModelPolicy, RunPolicy, SandboxMode, counted};
 use provost_harness::{
-    HostFacts, ProjectRules, RULES_BYTES_MAX, environment, preamble, project_rules, skills_preamble,
+    HostFacts, ProjectRules, RULES_BYTES_MAX, Sandbox, confine_own_git, environment, preamble, project_rules,
+    skills_preamble,
 };
 
-use crate::Variables;
+use crate::{StateDir, Variables};
 
 /// The tool that gives agents the texts of skills.
 pub(crate) const SKILL_TOOL: &str = "skill";
@@ -41,6 +43,13 @@ pub async fn with_preamble(
 ) -> (RunPolicy, Vec<String>) {
     let Some(room) = smallest_room(&policy) else { return (policy, Vec::new()) };
     let is_told = settings.environment && room >= ROOM_TOKENS_MIN;
+    // Kept as long as git looks.
+    let _sandbox = (settings.sandbox.mode != SandboxMode::Off).then(|| {
+        let state = StateDir::new(settings, places.folders, |_| {});
+        let sandbox: Arc<dyn Sandbox> = Arc::new(state.sandbox(variables.clone()));
+        confine_own_git(&sandbox);
+        sandbox
+    });
     let place =
         if is_told { environment(places.workspace, facts(&policy, variables)).await } else { String::new() };
     let rules = rules(places, settings, room);

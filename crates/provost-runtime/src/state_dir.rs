@@ -9,7 +9,7 @@ use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
     AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, ModelGateway, Models, NoPower, Power,
-    ServiceStarter, Services, SystemClock,
+    Sandbox, ServiceStarter, Services, SystemClock, confine_own_git,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_sandbox::{LocalSandbox, Places, SandboxOptions};
@@ -252,6 +252,10 @@ impl StateDir {
             .with(shell.with_services(services))
             .with(Terminal::new().with_variables(around.env))
             .with(UseSkill::new(around.skills));
+        let sandbox: Arc<dyn Sandbox> = Arc::new(self.sandbox(around.variables));
+        if around.boxes_git {
+            confine_own_git(&sandbox);
+        }
         let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
@@ -260,7 +264,7 @@ impl StateDir {
             hook_programs: Arc::new(programs),
             power,
             redactor: around.redactor,
-            sandbox: Arc::new(self.sandbox(around.variables)),
+            sandbox,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
             masked: Arc::new(masked),
             ..HarnessDeps::new(backend, models, tools)
@@ -294,7 +298,13 @@ fn remove_files(folder: &Path, run: RunId) -> u64 {
         let Ok(facts) = entry.metadata() else { continue };
         let name = entry.file_name();
         let rest = name.to_str().and_then(|name| name.strip_prefix(&run.to_string()));
-        if facts.is_dir() {
+        if facts.is_dir() && rest.is_some_and(|rest| rest.starts_with('-')) {
+            // All of it is an agent's of the run.
+            let held = folder_bytes(&entry.path());
+            if std::fs::remove_dir_all(entry.path()).is_ok() {
+                bytes = bytes.saturating_add(held);
+            }
+        } else if facts.is_dir() {
             bytes = bytes.saturating_add(remove_files(&entry.path(), run));
         } else if rest.is_some_and(|rest| rest.starts_with(['.', '-']))
             && std::fs::remove_file(entry.path()).is_ok()
@@ -303,4 +313,15 @@ fn remove_files(folder: &Path, run: RunId) -> u64 {
         }
     }
     bytes
+}
+
+/// The bytes of the files in a folder.
+fn folder_bytes(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => folder_bytes(&entry.path()),
+        Ok(facts) => facts.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
 }

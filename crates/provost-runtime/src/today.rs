@@ -253,8 +253,8 @@ fn no_flow(error: ConfigError, path: &Path) -> RuntimeError {
 }
 
 /// What isn't a setting stays: the observers, the folder of worktrees, what its agents were told before their goals,
-/// and how long outages are waited out and who decides on services and on reads elsewhere, which depends on the
-/// terminal.
+/// and how long outages are waited out and who decides on services, on reads elsewhere and on leaving the sandbox,
+/// which depends on the terminal.
 fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
     policy.agent.preamble.clone_from(&before.agent.preamble);
     policy.agent.folder_rules_bytes = before.agent.folder_rules_bytes;
@@ -268,5 +268,6 @@ fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
         agent.limits.outage_max_ms = before.agent.limits.outage_max_ms;
         agent.permissions.elsewhere = before.agent.permissions.elsewhere;
         agent.permissions.keeping = before.agent.permissions.keeping;
+        agent.permissions.leaving = before.agent.permissions.leaving;
     }
 }

@@ -1,21 +1,23 @@
 //! The box of one agent: opened with its first program.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use provost_event::{SandboxMode, SandboxPolicy};
-use provost_harness::{AgentSandbox, SandboxRequest, ScratchFolder};
+use provost_event::{SandboxMode, SandboxNetwork, SandboxPolicy};
+use provost_harness::{AgentSandbox, GrantedFolder, SandboxRequest, ScratchFolder};
 use provost_process::{BoxedCommand, Confinement, Launch, ProgramBox, run_helper};
 
 use crate::covers::Covers;
 use crate::denial::{denials, real};
-use crate::linux::{BoxFolder, OpenBox, ProgramBoxParts, SharedParts};
+use crate::linux::{BoxFolder, CANARY, GREETING, OpenBox, ProgramBoxParts, STEP, SharedParts};
 use crate::probe::Probe;
-use crate::proxy::{Denials, HostPattern, Proxy, environment, serve};
+use crate::proxy::{Denials, HostPattern, Inlet, Proxy, environment, serve};
 use crate::sandbox::SandboxOptions;
 use crate::{FileRules, Places, folders};
 
@@ -67,7 +69,7 @@ impl Shared {
         let policy = SandboxPolicy { mode: SandboxMode::ReadOnly, ..SandboxPolicy::default() };
         let rules = FileRules::new(&policy, Path::new("/usr"), &self.places);
         let parts = ProgramBoxParts { policy: &policy, rules: &rules, shared: &self.parts };
-        let (opened, _) = OpenBox::open(&parts, Arc::new(BoxFolder::make(&self.parts)?))?;
+        let opened = OpenBox::open(&parts, Arc::new(BoxFolder::make(&self.parts)?))?;
         let command = BoxedCommand {
             program: "true".into(),
             args: Vec::new(),
@@ -87,8 +89,8 @@ impl Shared {
         run_helper(&launch, command.descriptors, TRIAL_MAX)
     }
 
-    /// Serves a proxy until the handle is dropped.
-    fn serve(&self, proxy: Proxy, listener: std::net::TcpListener) -> io::Result<Served> {
+    /// Serves a listener in a box until the handle is dropped.
+    fn serve(&self, inlet: Inlet, listener: TcpListener) -> io::Result<Served> {
         let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         if runtime.is_none() {
             let made = tokio::runtime::Builder::new_multi_thread()
@@ -100,8 +102,8 @@ impl Shared {
         }
         let runtime = runtime.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let task = runtime.spawn(async move {
-            if let Err(error) = serve(proxy, listener).await {
-                tracing::warn!(%error, "the sandbox's proxy ended");
+            if let Err(error) = serve(inlet, listener).await {
+                tracing::warn!(%error, "a way out of a sandbox ended");
             }
         });
         Ok(Served(task))
@@ -143,6 +145,35 @@ impl Drop for Served {
     }
 }
 
+/// A listener of the host that greets whatever connects, until it is dropped.
+struct Greeter {
+    port: u16,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Greeter {
+    fn new() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let port = listener.local_addr()?.port();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten().take_while(|_| !over.load(Ordering::Acquire)) {
+                let _ = stream.write_all(GREETING);
+            }
+        });
+        Ok(Self { port, is_over })
+    }
+}
+
+impl Drop for Greeter {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        // Wakes it.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+    }
+}
+
 /// The box of one agent. Its folder is removed with it.
 pub(crate) struct AgentBox(Arc<Inner>);
 
@@ -155,6 +186,10 @@ struct Inner {
     denied: Arc<Denials>,
     folder: Arc<BoxFolder>,
     is_released: AtomicBool,
+    granted: Mutex<Vec<GrantedFolder>>,
+    /// The addresses of the host that are reached, with those inside.
+    admitted: Mutex<HashMap<SocketAddr, (SocketAddr, Served)>>,
+    checked: OnceLock<Result<(), String>>,
 }
 
 struct Opened {
@@ -178,6 +213,9 @@ impl AgentBox {
             denied: Arc::default(),
             folder: Arc::new(folder),
             is_released: AtomicBool::new(false),
+            granted: Mutex::default(),
+            admitted: Mutex::default(),
+            checked: OnceLock::new(),
         })))
     }
 
@@ -210,7 +248,9 @@ impl Inner {
     }
 
     fn rules(&self) -> FileRules {
-        FileRules::new(&self.policy, &self.workspace, &self.shared.places)
+        let rules = FileRules::new(&self.policy, &self.workspace, &self.shared.places);
+        let granted = self.granted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        FileRules { granted, ..rules }
     }
 
     fn opened(&self, parts: &ProgramBoxParts<'_>) -> io::Result<Arc<Opened>> {
@@ -218,19 +258,65 @@ impl Inner {
         if let Some(opened) = &*opened {
             return Ok(Arc::clone(opened));
         }
-        let (program_box, listener) = OpenBox::open(parts, Arc::clone(&self.folder))?;
+        let program_box = OpenBox::open(parts, Arc::clone(&self.folder))?;
+        let listener = match self.policy.network {
+            SandboxNetwork::Proxy => program_box.listen(&parts.shared.helper)?,
+            SandboxNetwork::None | SandboxNetwork::Open => None,
+        };
         let mut env = Vec::new();
         let proxy = match listener {
             None => None,
             Some(listener) => {
                 env = environment(listener.local_addr()?.port());
                 let proxy = Proxy { hosts: self.hosts.clone(), denials: Arc::clone(&self.denied) };
-                Some(self.shared.serve(proxy, listener)?)
+                Some(self.shared.serve(Inlet::Proxy(proxy), listener)?)
             }
         };
         let made = Arc::new(Opened { program_box, env, _proxy: proxy });
         *opened = Some(Arc::clone(&made));
         Ok(made)
+    }
+
+    /// Where programs reach an address of the host.
+    fn admit(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let rules = self.rules();
+        let parts = ProgramBoxParts { policy: &self.policy, rules: &rules, shared: &self.shared.parts };
+        let opened = self.opened(&parts)?;
+        let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((inside, _)) = admitted.get(&address) {
+            return Ok(*inside);
+        }
+        let Some(listener) = opened.program_box.listen(&self.shared.parts.helper)? else {
+            return Ok(address);
+        };
+        let inside = listener.local_addr()?;
+        let served = self.shared.serve(Inlet::Address(address), listener)?;
+        admitted.insert(address, (inside, served));
+        Ok(inside)
+    }
+
+    /// Runs a program in the box that looks whether it holds.
+    fn check(&self) -> io::Result<()> {
+        let secret = self.shared.parts.folder.join("canary");
+        std::fs::write(&secret, "sings")?;
+        let host = Greeter::new()?;
+        let port = if self.policy.network == SandboxNetwork::Open { 0 } else { host.port };
+        let command = self.enclose(BoxedCommand {
+            program: self.shared.parts.helper.clone().into_os_string(),
+            args: vec![STEP.into(), CANARY.into(), port.to_string().into(), secret.into_os_string()],
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            cwd: self.workspace.clone(),
+            descriptors: Vec::new(),
+        })?;
+        let launch = Launch {
+            program: command.program,
+            args: command.args,
+            env: command.env,
+            cwd: command.cwd,
+            stdio: (),
+            confinement: Confinement::Strongest,
+        };
+        run_helper(&launch, command.descriptors, TRIAL_MAX)
     }
 
     /// The environment in the box: a temporary folder, caches, the proxy, and what the policy hands on.
@@ -289,7 +375,26 @@ impl AgentSandbox for AgentBox {
         true
     }
 
+    fn policy(&self) -> Option<&SandboxPolicy> {
+        Some(&self.0.policy)
+    }
+
     fn scratch(&self) -> Option<ScratchFolder> {
         Some(ScratchFolder { outside: self.0.folder.temporary(), inside: PathBuf::from("/tmp") })
+    }
+
+    fn grant(&self, folder: GrantedFolder) {
+        let mut granted = self.0.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !granted.contains(&folder) {
+            granted.push(folder);
+        }
+    }
+
+    fn admit(&self, address: SocketAddr) -> io::Result<SocketAddr> {
+        self.0.admit(address)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.checked.get_or_init(|| self.0.check().map_err(|error| error.to_string())).clone()
     }
 }

@@ -48,12 +48,14 @@ pub(crate) fn denials(output: &str, rules: &FileRules, network: SandboxNetwork) 
         let says = |all: &[&str]| all.iter().any(|message| line.contains(message));
         if says(&FILE_MESSAGES) {
             found.extend(
+                // What stands nearest to the message is what it is about: before that is the program that says it.
                 paths(line, &rules.workspace)
                     .iter()
+                    .rev()
                     .find_map(|path| rules.read_denied(path).or_else(|| rules.write_denied(path))),
             );
         } else if says(&ABSENT) {
-            found.extend(paths(line, &rules.workspace).iter().find_map(|path| rules.read_denied(path)));
+            found.extend(paths(line, &rules.workspace).iter().rev().find_map(|path| rules.read_denied(path)));
         } else if says(&NETWORK_MESSAGES) {
             found.extend(network_denied(network));
         }

@@ -15,6 +15,7 @@ mod caches;
 mod denial;
 mod explain;
 mod folders;
+mod git_settings;
 mod probe;
 mod repository;
 mod rules;

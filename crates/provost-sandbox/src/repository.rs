@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Cover, Protected};
+use crate::{Cover, Protected, git_settings};
 
 /// What of a repository may be written, and what stays as it is.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub(crate) struct Repository {
     pub(crate) protected: Vec<Protected>,
     /// The file with names that git doesn't list, and the folder that they are in.
     pub(crate) exclude: Option<Exclude>,
+    /// What can't be protected, and why.
+    pub(crate) gaps: Vec<String>,
 }
 
 /// A repository's own file of names that git ignores.
@@ -51,12 +53,13 @@ pub(crate) const THIS_FOLDER: &str = ".\n";
 const MODULES_MAX: usize = 200;
 
 /// The repository of a workspace: the one in it, or in a folder above.
-pub(crate) fn of(workspace: &Path) -> Option<Repository> {
+pub(crate) fn of(workspace: &Path, home: Option<&Path>) -> Option<Repository> {
     let entry = workspace.ancestors().map(|folder| folder.join(".git")).find(|entry| is_one(entry))?;
     let mut found = Repository::default();
     if entry.is_dir() {
         let data = entry.canonicalize().ok()?;
         found.main(&data);
+        found.named_in_settings(&data, (entry.parent()?, home));
         found.exclude = Exclude::of(&data, entry.parent()?);
         return Some(found);
     }
@@ -68,11 +71,13 @@ pub(crate) fn of(workspace: &Path) -> Option<Repository> {
         Ok(common) => {
             let common = own.join(common.trim()).canonicalize().ok()?;
             found.worktree(&own, &common);
+            found.named_in_settings(&common, (entry.parent()?, home));
             found.exclude = Exclude::of(&common, entry.parent()?);
         }
         // A submodule.
         Err(_) => {
             found.main(&own);
+            found.named_in_settings(&own, (entry.parent()?, home));
             found.exclude = Exclude::of(&own, entry.parent()?);
         }
     }
@@ -154,6 +159,31 @@ impl Repository {
             return;
         }
         self.cover(info.join("attributes"), Cover::EmptyFile);
+    }
+
+    /// What settings name in the work tree `top`: hooks that git runs, and further settings.
+    fn named_in_settings(&mut self, data: &Path, (top, home): (&Path, Option<&Path>)) {
+        let files = git_settings::files(data, home);
+        for (path, absent) in files.iter().flat_map(|file| git_settings::named(file, top)) {
+            if crate::denial::real(&path) != path {
+                self.gaps
+                    .push(format!("{} is reached by a symlink, which can't be protected", path.display()));
+                continue;
+            }
+            let mut above = path.ancestors().skip(1).take_while(|folder| *folder != top).collect::<Vec<_>>();
+            above.reverse();
+            for folder in above {
+                if !folder.is_dir() {
+                    // Nothing is made below it then.
+                    self.cover(folder.to_owned(), Cover::EmptyFolder);
+                    break;
+                }
+                self.pin(folder);
+            }
+            if path.parent().is_some_and(Path::is_dir) {
+                self.cover(path, absent);
+            }
+        }
     }
 
     /// Can't be renamed.

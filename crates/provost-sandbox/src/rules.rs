@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use provost_event::{SandboxMode, SandboxPolicy};
-use provost_harness::{PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
+use provost_harness::{GrantedFolder, PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
 
 use crate::caches::{Cache, caches};
 use crate::repository::{self, Exclude, Repository};
@@ -41,6 +41,8 @@ pub struct FileRules {
     pub exclude: Option<Exclude>,
     /// What can't be protected, and why.
     pub gaps: Vec<String>,
+    /// Folders of Provost's that programs use.
+    pub granted: Vec<GrantedFolder>,
 }
 
 /// A path that stays as it is.
@@ -123,6 +125,7 @@ impl FileRules {
             caches: caches(places, workspace),
             exclude: None,
             gaps: Vec::new(),
+            granted: Vec::new(),
         };
         if mode == SandboxMode::Strict {
             rules.read_only_from = strict_reads(places, workspace, policy);
@@ -130,22 +133,25 @@ impl FileRules {
         if writes {
             rules.write.push(workspace.to_owned());
             rules.write.extend(policy.write.iter().filter_map(|path| path.canonicalize().ok()));
-            rules.protect(workspace);
+            rules.protect(workspace, places.home.as_deref());
             let others = rules.write.iter().skip(1).filter(|path| path.join(".git").exists());
-            let others = others.filter_map(|path| repository::of(path)).flat_map(|other| other.protected);
+            let others = others
+                .filter_map(|path| repository::of(path, places.home.as_deref()))
+                .flat_map(|other| other.protected);
             let others = others.collect::<Vec<_>>();
             rules.protected.extend(others);
         }
         rules
     }
 
-    fn protect(&mut self, workspace: &Path) {
+    fn protect(&mut self, workspace: &Path, home: Option<&Path>) {
         if is_symlink(&workspace.join(".git")) {
             self.gaps
                 .push(format!("{} is a symlink, which can't be protected", workspace.join(".git").display()));
         }
-        let found = repository::of(workspace);
-        if let Some(Repository { write, protected, exclude }) = found {
+        let found = repository::of(workspace, home);
+        if let Some(Repository { write, protected, exclude, gaps }) = found {
+            self.gaps.extend(gaps);
             self.exclude = exclude;
             self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
             self.protected.extend(protected);

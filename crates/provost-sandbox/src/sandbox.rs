@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use provost_event::SessionId;
-use provost_harness::{AgentSandbox, NoSandbox, Sandbox, SandboxRequest};
+use provost_event::{RunId, SandboxMode, SandboxPolicy, SessionId};
+use provost_harness::{AgentSandbox, Inspection, NoSandbox, Sandbox, SandboxRequest};
 
 use crate::Places;
 use crate::agent_box::{AgentBox, Shared};
@@ -89,6 +89,17 @@ impl Sandbox for LocalSandbox {
                 Ok(Arc::new(NoSandbox))
             }
         }
+    }
+
+    fn of_inspection(&self, inspection: Inspection<'_>) -> Option<Arc<dyn AgentSandbox>> {
+        let shared = self.shared().and_then(|shared| shared.tried().map(|()| shared)).ok()?;
+        let policy = SandboxPolicy { mode: SandboxMode::ReadOnly, ..SandboxPolicy::default() };
+        // No agent has it: it goes with the look.
+        let session = SessionId::root(RunId::from_entropy(0));
+        let request = SandboxRequest { policy: &policy, session, workspace: inspection.folder };
+        let made = AgentBox::new(request, shared).ok()?;
+        inspection.granted.iter().cloned().for_each(|folder| made.grant(folder));
+        Some(Arc::new(made))
     }
 
     fn session_over(&self, session: SessionId) {

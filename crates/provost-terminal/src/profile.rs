@@ -28,6 +28,10 @@
 //! args = ["-c", 'model_provider="provost"']   # before its own; {url}, {token} and {folder} are filled in
 //! env = { OPENAI_API_KEY = "{token}" }
 //! files = { "settings.json" = "…" }   # written into {folder} before it starts
+//! [sandbox]                      # what it needs in a sandbox of Provost's
+//! args = ["-c", 'sandbox_mode="danger-full-access"']   # before its own; its own sandbox doesn't nest
+//! env = { GEMINI_SANDBOX = "false" }
+//! folders = { CODEX_HOME = "codex" }   # private where its calls go through the gateway: variable and name
 //! [keys]
 //! submit = "\r"
 //! interrupt = "\u001b"
@@ -79,6 +83,7 @@
 //! texts have none: then a row of a file's changes may follow.
 
 mod answer;
+mod boxed;
 mod gateway;
 mod options;
 mod parse;
@@ -91,6 +96,7 @@ use std::path::Path;
 use regex::Regex;
 
 pub use answer::{Keys, QuitStep, StreamFormat, StructuredChannel};
+pub use boxed::SandboxedStart;
 pub use gateway::{GatewayFamily, GatewayRoute, RouteValues};
 pub(crate) use rule::{Gate, Match, Region, Rule, RuleEvent, bare};
 
@@ -113,6 +119,8 @@ pub struct Profile {
     pub channel: Option<StructuredChannel>,
     /// How it is pointed to the model gateway, if it can be.
     pub gateway: Option<GatewayRoute>,
+    /// What it needs in a sandbox of Provost's.
+    pub sandbox: SandboxedStart,
     /// The keys to type.
     pub keys: Keys,
     /// How to ask it to end, in order.
@@ -266,6 +274,7 @@ impl Profile {
             resume: Resume::default(),
             channel: None,
             gateway: None,
+            sandbox: SandboxedStart::default(),
             keys: Keys::default(),
             quit: Vec::new(),
             source: String::new(),

@@ -82,6 +82,9 @@ struct Arguments {
     keep_running: Option<bool>,
     /// With `keep_running`: its name.
     service: Option<String>,
+    /// Runs it outside of the sandbox, once a person agrees: only for what the sandbox denied.
+    #[serde(rename = "outside_sandbox")]
+    _outside_sandbox: Option<bool>,
     /// Seconds the command may take, at most 600. Default 120.
     timeout_secs: Option<NonZeroU64>,
     /// What it is for, in a few words, for people who watch.
@@ -100,6 +103,7 @@ impl Shell {
             subject: ToolSubject::Command {
                 field: "command".to_owned(),
                 keeps: Some("keep_running".to_owned()),
+                leaves: Some("outside_sandbox".to_owned()),
             },
             aliases: &["Bash"],
             forms: forms(),
@@ -231,6 +235,7 @@ fn forms() -> Vec<CallForm> {
             valued("command", &["cmd", "script"], ValueForm::Words),
             valued("timeout_secs", millis, ValueForm::Millis),
             named("background", &["run_in_background", "is_background"]),
+            named("outside_sandbox", &["with_escalated_permissions", "dangerouslyDisableSandbox"]),
         ]
     };
     let names = [

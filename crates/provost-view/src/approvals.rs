@@ -2,8 +2,8 @@
 
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
-    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, GateEntry, Json, NamedScript, Record,
-    RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
+    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, GateEntry, Json, NamedScript,
+    OutsideSandbox, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
 use schemars::JsonSchema;
@@ -51,6 +51,10 @@ pub struct ApprovalQuestion {
     /// false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unnamed: bool,
+    /// Present if the call is to run outside of the agent's sandbox: the answer counts for this call only. Absent if it
+    /// isn't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<OutsideSandbox>,
     /// Since when it waits.
     #[serde(rename = "asked_at_ms")]
     pub since: Timestamp,
@@ -119,7 +123,8 @@ impl ApprovalQuestion {
         else {
             return None;
         };
-        let ApprovalRequested { call: _, tool, input, why, pattern, due, scripts, unnamed } = entry.clone();
+        let ApprovalRequested { call: _, tool, input, why, pattern, due, scripts, unnamed, outside } =
+            entry.clone();
         Some(Self {
             id: EffectId { actor: session.into(), seq: record.seq },
             session,
@@ -134,6 +139,7 @@ impl ApprovalQuestion {
             pattern,
             scripts,
             unnamed,
+            outside,
             since: record.at,
             due,
             passed_ms: 0,
@@ -155,6 +161,7 @@ impl ApprovalQuestion {
             pattern: open.pattern.clone(),
             scripts: open.scripts.clone(),
             unnamed: open.unnamed,
+            outside: open.outside.clone(),
             since: open.since,
             due: open.due,
             passed_ms: 0,
@@ -182,7 +189,7 @@ impl ApprovalQuestion {
     /// Whether it can be approved for this call only: what it runs may be something else next time.
     #[must_use]
     pub const fn is_for_once(&self) -> bool {
-        self.unnamed || !self.scripts.is_empty()
+        self.unnamed || !self.scripts.is_empty() || self.outside.is_some()
     }
 
     /// Its name among all.

@@ -38,7 +38,7 @@ use crate::{
 };
 
 pub use self::agent::{AgentExplanation, HookExplanation, PermissionsExplanation};
-pub use self::approvals::ApprovalCounts;
+pub use self::approvals::{ApprovalCounts, OutsideCall};
 pub use self::goal::{GoalChecks, GoalExplanation, JudgeAnswers, JudgeExplanation};
 pub use self::hooks::HookCounts;
 pub use self::limits::{LimitUnit, LimitUse, ReservedUse};

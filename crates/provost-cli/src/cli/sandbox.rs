@@ -59,8 +59,8 @@ pub(crate) struct SandboxExplainArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Says what a settings file's permissions and sandbox would have decided for the tool calls of past runs. Only logs are
-    /// read; nothing is run.
+    /// Says what a settings file's permissions, hooks' matchers and sandbox would have decided for the tool calls of past
+    /// runs, and which rules decide nothing. Only logs are read; nothing is run.
     Test(PolicyTestArgs),
 }
 
@@ -78,4 +78,4 @@ pub(crate) struct PolicyTestArgs {
 }
 
 const TEST_HELP: &str = "Exit status: 0 no call would be denied or asked about that wasn't, 1 some would. Of the sandbox the paths of file \
-tools are judged; what a command would touch isn't known before it runs.";
+tools are judged; what a command would touch isn't known before it runs, nor is a hook's answer.";

@@ -5,23 +5,37 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use console::Style;
+use provost_engine::RunState;
 use provost_event::{Entry, LifecycleEntry, RunId, Seq, SessionId, counted};
-use provost_harness::{Backend, Redactor, WorkspaceDiffError, WorkspaceDiffQuery, workspace_diff};
+use provost_harness::{
+    Backend, Redactor, Sandbox, WorkspaceDiffError, WorkspaceDiffQuery, confine_own_git, workspace_diff,
+};
 use provost_view::{ChangedFile, ChangedFileState, RunChanges, run_state};
 use tokio_util::sync::CancellationToken;
 
 use super::show::date_and_time;
 use super::target::{Target, agent_of};
-use super::{backend_to_read, print};
+use super::{backend_to_read, place, print};
 use crate::cli::DiffArgs;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::render::{safe, visible};
+use crate::wiring::variables;
 
 /// A file with more changed lines is printed on a terminal only if it is asked for.
 const SHOWN_LINES_MAX: u64 = 1_000;
 /// Agents that are asked whether they have a worktree.
 const AGENTS_MAX: usize = 200;
+
+/// Has git look from a box, if the run's agents were confined.
+fn boxed_git(state: &RunState) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
+    if state.policy().is_none_or(|policy| policy.agent.sandbox.is_off()) {
+        return Ok(None);
+    }
+    let sandbox: Arc<dyn Sandbox> = Arc::new(place()?.sandbox(variables()));
+    confine_own_git(&sandbox);
+    Ok(Some(sandbox))
+}
 
 pub(super) async fn diff(args: DiffArgs) -> anyhow::Result<Exit> {
     let backend = backend_to_read()?;
@@ -34,6 +48,8 @@ pub(super) async fn diff(args: DiffArgs) -> anyhow::Result<Exit> {
     let paths = args.paths.iter().map(|path| path.trim_start_matches("./").to_owned()).collect();
     let query = WorkspaceDiffQuery { paths, has_patches: !args.stat };
     let redactor = Arc::new(Redactor::default());
+    // Kept as long as git looks.
+    let _sandbox = boxed_git(&state)?;
     let compared = workspace_diff(&*backend, session, &query, &redactor, &CancellationToken::new()).await;
     let changes = RunChanges::new(run, session.agent, compared.map_err(refusal)?);
     if args.json {

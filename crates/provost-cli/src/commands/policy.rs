@@ -1,5 +1,7 @@
 //! `provost policy test`: what other settings would have decided for the tool calls of past runs. Nothing is run.
 
+mod reach;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -8,11 +10,12 @@ use provost_config::{Request, Scope, Settings, home_folder, load};
 use provost_engine::Permissions;
 use provost_event::{
     ActorKey, AgentPolicy, Block, ConversationEntry, Entry, LifecycleEntry, Permission, PermissionPolicy,
-    RunId, ToolCall, ToolSubject,
+    RunId, SessionId, ToolCall, ToolSpec, ToolSubject,
 };
 use provost_harness::{Backend, RunPosition, RunQuery, read_run};
 use provost_runtime::available_tools;
 use provost_sandbox::{FileRules, Places};
+use reach::{HookReach, RuleReach, UnusedRule};
 use serde::Serialize;
 
 use super::{current_dir, find, place, print};
@@ -83,7 +86,10 @@ struct Backtest<'a> {
     permissions: PermissionPolicy,
     places: Places,
     report: Report,
-    used: BTreeSet<String>,
+    rules: RuleReach,
+    hooks: HookReach,
+    /// The tools of all agents.
+    tools: Vec<ToolSpec>,
 }
 
 /// What came of a test.
@@ -97,8 +103,14 @@ struct Report {
     asked: Vec<Changed>,
     /// Calls that were denied or asked about, and would be allowed.
     allowed: Vec<Changed>,
+    /// Calls about which a hook would be asked that wasn't. What it would answer isn't known.
+    hooked: Vec<Changed>,
+    /// Calls about which a hook was asked that wouldn't be.
+    unhooked: Vec<Changed>,
     /// Patterns that decided no call.
-    unused: Vec<String>,
+    unused: Vec<UnusedRule>,
+    /// Hooks about calls that met none.
+    unmet_hooks: Vec<String>,
 }
 
 /// A call that would be decided otherwise.
@@ -110,6 +122,21 @@ struct Changed {
     why: String,
 }
 
+impl Changed {
+    fn of(actor: ActorKey, call: &ToolCall, why: String) -> Self {
+        let SessionId { run, agent } = session_of(actor);
+        let text = serde_json::to_string(&call.input).unwrap_or_default();
+        Self { run, agent, call: one_line(&format!("{} {text}", call.name), CALL_WIDTH), why }
+    }
+}
+
+const fn session_of(actor: ActorKey) -> SessionId {
+    match actor {
+        ActorKey::Session(session) => session,
+        ActorKey::Run(run) => SessionId::root(run),
+    }
+}
+
 impl Report {
     const fn is_stricter(&self) -> bool {
         !self.denied.is_empty() || !self.asked.is_empty()
@@ -119,7 +146,15 @@ impl Report {
 impl<'a> Backtest<'a> {
     fn new(settings: &'a Settings, places: Places) -> Self {
         let permissions = settings.permissions.policy();
-        Self { settings, permissions, places, report: Report::default(), used: BTreeSet::new() }
+        Self {
+            settings,
+            places,
+            report: Report::default(),
+            rules: RuleReach::new(permissions.clone()),
+            permissions,
+            hooks: HookReach::new(settings.all_hooks().into_iter().map(|placed| placed.policy)),
+            tools: Vec::new(),
+        }
     }
 
     async fn run(&mut self, backend: &dyn Backend, run: RunId) -> anyhow::Result<()> {
@@ -153,7 +188,12 @@ impl<'a> Backtest<'a> {
         }
     }
 
-    fn bound(&self, policy: AgentPolicy) -> Bound {
+    fn bound(&mut self, policy: AgentPolicy) -> Bound {
+        for tool in &policy.tools {
+            if self.tools.iter().all(|known| known.name != tool.name) {
+                self.tools.push(tool.clone());
+            }
+        }
         let sandbox = self.settings.sandbox.policy(&policy.workspace, home_folder().as_deref());
         let is_confined = !sandbox.is_off() && policy.workspace.is_dir();
         Bound {
@@ -168,7 +208,8 @@ impl<'a> Backtest<'a> {
         self.report.calls = self.report.calls.saturating_add(1);
         let before = bound.before.judge(&call.name, &call.input).permission;
         let ruling = bound.after.judge(&call.name, &call.input);
-        self.used.extend(ruling.rule.clone());
+        self.rules.count(call, &bound.policy, ruling.rule.as_deref());
+        self.hooks_of(actor, bound, call);
         let refused = bound.rules.as_ref().and_then(|rules| refused_path(&bound.policy, rules, call));
         let (after, why) = match refused {
             Some(why) => (Permission::Deny, format!("sandbox: {why}")),
@@ -180,20 +221,23 @@ impl<'a> Backtest<'a> {
             Permission::Ask if before == Permission::Allow => &mut self.report.asked,
             Permission::Ask | Permission::Allow => &mut self.report.allowed,
         };
-        let (run, agent) = match actor {
-            ActorKey::Session(session) => (session.run, session.agent),
-            ActorKey::Run(run) => (run, 0),
-        };
-        let text = serde_json::to_string(&call.input).unwrap_or_default();
-        list.push(Changed { run, agent, call: one_line(&format!("{} {text}", call.name), CALL_WIDTH), why });
+        list.push(Changed::of(actor, call, why));
+    }
+
+    fn hooks_of(&mut self, actor: ActorKey, bound: &Bound, call: &ToolCall) {
+        let changed = self.hooks.changed((session_of(actor), &bound.policy), call);
+        let lists = [(&mut self.report.hooked, changed.asked), (&mut self.report.unhooked, changed.left_out)];
+        for (list, hooks) in lists {
+            if !hooks.is_empty() {
+                list.push(Changed::of(actor, call, format!("hook {}", hooks.join(", "))));
+            }
+        }
     }
 
     fn report(mut self) -> Report {
-        let PermissionPolicy { allow, ask, deny, approved, .. } = &self.permissions;
-        let kinds = [("allow", allow), ("ask", ask), ("deny", deny), ("approved", approved)];
-        let all =
-            kinds.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| format!("{kind} {one}")));
-        self.report.unused = all.filter(|rule| !self.used.contains(rule)).collect();
+        let workspace = current_dir().unwrap_or_default();
+        self.report.unused = self.rules.unused(&self.tools, &workspace);
+        self.report.unmet_hooks = self.hooks.unmet();
         self.report
     }
 }
@@ -225,6 +269,8 @@ fn in_words(report: &Report) -> String {
         ("newly denied", &report.denied),
         ("newly asked", &report.asked),
         ("newly allowed", &report.allowed),
+        ("newly checked by a hook", &report.hooked),
+        ("no longer checked by a hook", &report.unhooked),
     ];
     for (label, all) in lists {
         text.push_str(&format!("{label}: {}\n", all.len()));
@@ -236,7 +282,10 @@ fn in_words(report: &Report) -> String {
         }
     }
     for rule in &report.unused {
-        text.push_str(&format!("decides none of them: {rule}\n"));
+        text.push_str(&format!("{}\n", rule.in_words()));
+    }
+    for hook in &report.unmet_hooks {
+        text.push_str(&format!("is asked about none of them: hook {hook}\n"));
     }
     text
 }

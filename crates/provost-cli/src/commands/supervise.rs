@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_harness::{ServiceRecord, Supervision, SystemClock, report_service, supervise_service};
+use provost_harness::{Sandbox, ServiceRecord, Supervision, SystemClock, report_service, supervise_service};
 use provost_runtime::StateDir;
 use tokio_util::sync::CancellationToken;
 
@@ -20,19 +20,23 @@ pub(super) async fn supervise(args: SuperviseArgs) -> anyhow::Result<Exit> {
     let place =
         StateDir::of_service(&args.record, |_| {}).context("a record is in a folder of a state folder")?;
     place.keep_ledger();
-    let ended = until_end(&args.record).await?;
+    let sandbox = place.sandbox(variables());
+    let ended = until_end(&args.record, &sandbox).await?;
+    // Removes the folder of its box, and covers.
+    drop(sandbox);
     // Lists of services read from the record how it ended, also where the log can't be written.
     let backend = place.open()?;
     report_service(&*backend, &ended).await?;
     Ok(Exit::Done)
 }
 
-async fn until_end(record: &Path) -> anyhow::Result<ServiceRecord> {
+async fn until_end(record: &Path, sandbox: &dyn Sandbox) -> anyhow::Result<ServiceRecord> {
     let mut signals = Signals::listen().context("can't listen for SIGTERM")?;
     let stop = CancellationToken::new();
     let supervision = Supervision {
         env: environment(),
         clock: Arc::new(SystemClock),
+        sandbox,
         stop: &stop,
         started: Box::new(|| {
             // The process that waits for this line may have been killed.

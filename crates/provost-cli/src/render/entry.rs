@@ -219,7 +219,8 @@ impl Sayer {
     }
 
     fn tool_started(&mut self, actor: ActorKey, entry: &ToolStarted) -> Saying {
-        let call = arguments::call(&entry.tool, &entry.input);
+        let outside = if entry.outside { " (outside of the sandbox)" } else { "" };
+        let call = format!("{}{outside}", arguments::call(&entry.tool, &entry.input));
         self.calls.insert((actor, entry.call.clone()), call.clone());
         let again = if entry.again { " (again, after an interruption)" } else { "" };
         Saying::passing(Tag::Tool, format!("{call}{again}"))

@@ -9,7 +9,7 @@ use provost_event::{
 use provost_process::MAYBE_LEFT;
 
 use super::arguments;
-use super::question::{UNNAMED, script_in_words};
+use super::question::{UNNAMED, outside_in_words, script_in_words};
 use super::saying::{Saying, Tag};
 use super::words::{duration, one_line, plural};
 
@@ -103,8 +103,9 @@ pub(super) fn approval_requested(entry: &ApprovalRequested) -> Saying {
     let call = arguments::call(&entry.tool, &entry.input);
     let scripts = entry.scripts.iter().map(|script| format!("script: {}", script_in_words(script)));
     let unnamed = entry.unnamed.then(|| format!("script: {UNNAMED}"));
+    let outside = entry.outside.as_ref().map(|outside| format!("leaves: {}", outside_in_words(outside)));
     Saying::kept(Tag::Asks, format!("may it? {call}"))
-        .with([entry.why.clone()].into_iter().chain(scripts).chain(unnamed))
+        .with([entry.why.clone()].into_iter().chain(scripts).chain(unnamed).chain(outside))
 }
 
 pub(super) fn approval_resolved(entry: &ApprovalResolved) -> Saying {

@@ -55,7 +55,9 @@ pub(crate) use gateway::{gateway_lines, gateway_table};
 pub(crate) use go_on::{LeastLimit, ask_again, dollars, enough_more, go_on_with};
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
 pub(crate) use policy::change_lines;
-pub(crate) use question::{Extent, Room, UNNAMED, answer_in_words, call_in_full, script_in_words};
+pub(crate) use question::{
+    Extent, Room, UNNAMED, answer_in_words, call_in_full, outside_in_words, script_in_words,
+};
 pub(crate) use safe::{safe, visible, visible_json};
 pub(crate) use summary::{Stopped, summary};
 pub(crate) use table::{Cells, Table, terminal_width};

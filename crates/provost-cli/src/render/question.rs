@@ -1,7 +1,9 @@
 //! A question for approval, in full: the user approves what is shown.
 
 use console::measure_text_width;
-use provost_event::{ApprovalAnswer, ApprovalScope, Json, NamedScript, Timestamp, ToolSubject};
+use provost_event::{
+    ApprovalAnswer, ApprovalScope, Json, NamedScript, OutsideSandbox, Timestamp, ToolSubject,
+};
 use serde_json::Value;
 
 use super::safe::visible;
@@ -125,17 +127,27 @@ pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'stati
     let name = question.short_id();
     let longer = match why_once(question) {
         None => format!("allow {} from now on", visible(&question.pattern)),
+        Some(_) if question.outside.is_some() => "not for what leaves the sandbox".to_owned(),
         Some(_) => "not for scripts: they may hold something else next time".to_owned(),
     };
     let mut facts = vec![("why", visible(&question.why))];
     facts.extend(question.scripts.iter().map(|script| ("script", script_in_words(script))));
     facts.extend(question.unnamed.then(|| ("script", UNNAMED.to_owned())));
+    facts.extend(question.outside.iter().map(|outside| ("leaves", outside_in_words(outside))));
     facts.extend([
         ("r, A", longer),
         ("left", left_in_words(question.wait(), now, true)),
         ("or", format!("provost approve {name}, from any terminal")),
     ]);
     facts
+}
+
+/// What a call that is to run outside of the sandbox leaves, and what was denied inside.
+pub(crate) fn outside_in_words(outside: &OutsideSandbox) -> String {
+    match outside.denied.as_slice() {
+        [] => "the sandbox, which has denied nothing yet".to_owned(),
+        denied => format!("the sandbox, which denied: {}", visible(&denied.join("; "))),
+    }
 }
 
 /// The note on a call that may run files which its text doesn't name.
@@ -195,6 +207,7 @@ mod tests {
             due: Timestamp(0),
             scripts: Vec::new(),
             unnamed: false,
+            outside: None,
         };
         let actor = SessionId::root(RunId::from_entropy(1)).into();
         let entry = asked.into();

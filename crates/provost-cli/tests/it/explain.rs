@@ -214,6 +214,7 @@ impl Log {
             call,
             permission,
             by_default: rule.is_none() && !why.contains("unclear"),
+            leaves_sandbox: false,
             rule,
             why,
         });
@@ -221,7 +222,7 @@ impl Log {
 
     fn started(&mut self, call: &str, tool: &str) {
         let (call, tool, input) = (CallId::from(call), tool.to_owned(), Json::empty_object());
-        self.agent(ToolStarted { call, tool, input, again: false });
+        self.agent(ToolStarted { call, tool, input, again: false, outside: false });
     }
 
     fn finished(&mut self, call: &str, tool: &str, status: ToolStatus) {
@@ -382,6 +383,7 @@ fn rich() -> Log {
         due: Timestamp(9_000_000),
         scripts: Vec::new(),
         unnamed: false,
+        outside: None,
     });
     log.now += 11_000;
     let answer =
@@ -857,6 +859,7 @@ fn answers_to_questions_are_told_by_who_gave_them() {
             due: Timestamp(9_000_000),
             scripts: Vec::new(),
             unnamed: false,
+            outside: None,
         })
     };
     for (answer, by) in answers {

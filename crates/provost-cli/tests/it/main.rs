@@ -167,10 +167,16 @@ mod restarts;
 mod resume_settings;
 #[cfg(test)]
 mod resuming;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_agents;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod sandbox_escapes;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_leaving;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
@@ -179,6 +185,9 @@ mod sandbox_runs;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod sandbox_stage;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_works;
 #[cfg(test)]
 mod scripts_agreed;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::support::{Done, Scene, done};
 /// Runs a command on a new pseudo-terminal of 100 columns and 30 lines. Each step waits until a text is shown after
 /// the last one's, then types, or runs a shell command where the text begins with `!`. What was shown goes to
 /// standard output.
-const TYPIST: &str = r#"
+pub(crate) const TYPIST: &str = r#"
 import fcntl, os, pty, select, signal, struct, subprocess, sys, termios
 steps, command = sys.argv[2:2 + 2 * int(sys.argv[1])], sys.argv[2 + 2 * int(sys.argv[1]):]
 shown, at = b"", 0

@@ -16,12 +16,6 @@ fn stage(name: &str) -> Stage {
 }
 
 impl Stage {
-    fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
     /// A project whose agent gives these answers, with more settings, trusted.
     fn project(&self, answers: &str, settings: &str) {
         self.write("work/agent.yaml", &format!("answers: [{answers}, {{ text: done }}]"));
@@ -298,7 +292,11 @@ fn a_policy_is_tested_against_the_calls_of_past_runs() {
     stage.write("work/agent.yaml", &format!("answers: [{tools}, {{ text: done }}]"));
     stage.write("work/provost.toml", "[agent]\nmodel = \"script:agent.yaml\"\n");
     assert!(stage.provost(&["run", "do it"]).status.success());
-    stage.write("new.toml", "[permissions]\ndeny = [\"shell(rm *)\"]\nask = [\"shell(git status)\"]\n[sandbox]\nmode = \"workspace\"\n");
+    stage.write("new.toml", "[permissions]\ndeny = [\"shell(rm *)\"]\nask = [\"shell(git status)\"]\nallow = [\"shell(rm -r *)\", \"shell(git *)\", \"read_file\", \"list_dir\"]\n\
+        [sandbox]\nmode = \"workspace\"\n\
+        [[hooks]]\nname = \"writes\"\nevent = \"pre_tool_call\"\nmatcher = \"write_.*\"\ncommand = \"touch ran\"\n\
+        [[hooks]]\nname = \"never\"\nevent = \"pre_tool_call\"\nmatcher = \"fetch\"\ncommand = \"touch ran\"\n\
+        [[hooks]]\nname = \"pushes\"\nevent = \"pre_tool_call\"\nif = \"shell(git push *)\"\ncommand = \"touch ran\"\n");
     let new = stage.path("new.toml").display().to_string();
     let done = stage.provost(&["policy", "test", &new, "--runs", "last:5"]);
     let said = text(&done);
@@ -310,10 +308,19 @@ fn a_policy_is_tested_against_the_calls_of_past_runs() {
         "newly asked: 1",
         "ask shell(git status)",
         "newly allowed: 0",
-        "decides none of them: deny shell(rm *)",
+        "decides none of them: deny shell(rm *)\n",
+        "unreachable: allow shell(rm -r *): `deny shell(rm *)` decides all that it matches\n",
+        "decides none of them: allow shell(git *): others decide the 1 calls that it matches\n",
+        "decides none of them: allow read_file\n",
+        "newly checked by a hook: 1\n",
+        "hook writes\n",
+        "no longer checked by a hook: 0\n",
+        "is asked about none of them: hook never\n",
+        "is asked about none of them: hook pushes\n",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
+    assert!(!stage.path("work/ran").exists(), "nothing is run");
     stage.write("new.toml", "[permissions]\ndeny = [\"shell(rm *)\"]\n");
     assert!(stage.provost(&["policy", "test", &new]).status.success());
 }
@@ -328,4 +335,31 @@ fn what_covers_a_name_counts_as_no_change_of_the_agent() {
     let listed = text(&stage.provost(&["diff", "last", "--stat"]));
     assert!(listed.contains("made") && !listed.contains(".envrc"), "{listed}");
     assert!(!stage.path("work/.envrc").exists(), "covers are removed with the run");
+}
+
+#[test]
+fn provosts_own_git_looks_from_a_box_that_it_writes_nothing_out_of() {
+    let stage = stage("own-git");
+    let git = String::from_utf8(stage.outside("command -v git").stdout).unwrap();
+    let fake =
+        format!("#!/bin/sh\necho x >> {}\nexec {} \"$@\"\n", stage.path("out/looked").display(), git.trim());
+    stage.write("fake/git", &fake);
+    stage.outside("chmod 755 ../fake/git");
+    let path = format!("{}:{}", stage.path("fake").display(), std::env::var("PATH").unwrap());
+    let provost = |args: &[&str]| {
+        let done = stage.command(env!("CARGO_BIN_EXE_provost"), args).env("PATH", &path).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done));
+        text(&done)
+    };
+    for (mode, expected) in [("workspace", false), ("off", true)] {
+        stage.project(&format!("{{ tools: [{{ shell: {{ command: 'echo {mode} > made' }} }}] }}"), "");
+        let file = format!("[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"{mode}\"\n");
+        stage.write("work/provost.toml", &file);
+        assert!(stage.provost(&["trust", "--yes"]).status.success());
+        let _ = fs::remove_file(stage.path("out/looked"));
+        provost(&["run", "do it"]);
+        let listed = provost(&["diff", "last", "--stat"]);
+        assert!(listed.contains("made"), "{mode}: {listed}");
+        assert_eq!(stage.path("out/looked").exists(), expected, "{mode}");
+    }
 }

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::on_terminal::TYPIST;
 use crate::support::until;
 
 /// An ordinary user.
@@ -75,10 +76,7 @@ impl Stage {
             ("PROBE", name.to_owned()),
             ("PY", at("python")),
         ]);
-        if user == User::Nobody {
-            let owned = Command::new("chown").args(["-R", &format!("{NOBODY}:{NOBODY}")]).arg(&root).status();
-            assert!(owned.unwrap().success());
-        }
+        give(user, &root);
         let mut sleep = Command::new("sleep");
         let victim = as_user(user, sleep.arg("300").env("VICTIM_TOKEN", "SECRET")).spawn().unwrap();
         let name = format!("/proc/{}/comm", victim.id());
@@ -87,6 +85,18 @@ impl Stage {
         });
         variables.push(("VICTIM", victim.id().to_string()));
         Self { folder, user, victim, _peers: peers, variables }
+    }
+
+    /// Writes a file, and the folders that it is in.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Gives all that a test has written to the stage's user.
+    pub(crate) fn give(&self) {
+        give(self.user, self.folder.path());
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -112,6 +122,16 @@ impl Stage {
         self.output(env!("CARGO_BIN_EXE_provost"), args)
     }
 
+    /// The same on a terminal, with what is typed after each of these texts is shown.
+    pub(crate) fn on_terminal(&self, args: &[&str], steps: &[(&str, &str)]) -> Output {
+        let mut words = vec!["-c".to_owned(), TYPIST.to_owned(), steps.len().to_string()];
+        words.extend(steps.iter().flat_map(|(wait, send)| [(*wait).to_owned(), (*send).to_owned()]));
+        words.push(env!("CARGO_BIN_EXE_provost").to_owned());
+        words.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let words = words.iter().map(String::as_str).collect::<Vec<_>>();
+        self.command("python3", &words).env("TERM", "xterm").output().unwrap()
+    }
+
     /// A shell script in the sandbox.
     pub(crate) fn inside(&self, script: &str) -> Output {
         self.provost(&["sandbox", "run", "--", "sh", "-c", script])
@@ -127,6 +147,13 @@ impl Drop for Stage {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
+    }
+}
+
+fn give(user: User, root: &Path) {
+    if user == User::Nobody {
+        let owned = Command::new("chown").args(["-R", &format!("{NOBODY}:{NOBODY}")]).arg(root).status();
+        assert!(owned.unwrap().success());
     }
 }
 

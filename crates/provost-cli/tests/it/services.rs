@@ -154,15 +154,26 @@ fn unattended_a_service_needs_a_permission_of_its_own_and_the_refusal_names_it()
     }
 }
 
+const BOXED: &str = "
+answers:
+  - tools: [{ shell: { command: \"echo x > ../outside; echo $$ > inside; exec sleep 1000\", keep_running: true, service: web } }]
+  - text: done
+";
+
 #[test]
-fn an_agent_in_a_sandbox_keeps_nothing_running_outside_of_it() {
-    let scene = Kept::with(DENIED, &format!("{ALLOWED}[sandbox]\nmode = \"workspace\"\n"));
+fn a_service_of_an_agent_in_a_sandbox_runs_in_a_box_of_the_same_policy_and_leaves_nothing() {
+    let scene = Kept::with(BOXED, &format!("{ALLOWED}[sandbox]\nmode = \"workspace\"\n"));
     let ran = scene.provost(&["run", "x"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "done\n"), "{ran:?}");
-    let finished = scene.entries("tool_finished");
-    let said = finished[0]["output"].as_str().unwrap();
-    assert!(said.contains("`keep_running` isn't possible in the sandbox"), "{said}");
-    assert_eq!(scene.listed(&["--all"]).len(), 0);
+    until("it runs in the workspace", || scene.path("work/inside").exists().then_some(()));
+    assert!(!scene.path("outside").exists(), "it writes nothing beside the workspace");
+    assert_eq!(scene.listed(&[]).len(), 1, "it goes on after the run");
+    assert!(scene.path("work/.envrc").exists(), "its box still covers names");
+    let pid = scene.pid("web");
+    let stopped = scene.provost(&["services", "stop", "web"]);
+    assert_eq!(stopped.status, 0, "{stopped:?}");
+    gone(&pid);
+    assert!(!scene.path("work/.envrc").exists(), "covers are removed with it");
 }
 
 #[test]

@@ -42,6 +42,9 @@ pub(super) struct Calls {
     memories: BTreeMap<String, Json>,
     /// The background commands that ran after the last call that had to do with them, in words.
     jobs: Vec<String>,
+    /// What the sandbox denied last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    denied: Vec<String>,
     /// The outcome of a suspended sub-agent that the session waits for, if any.
     sub_agent_outcome: Option<Outcome>,
     #[serde(skip)]
@@ -122,6 +125,9 @@ impl Calls {
         let said = [call.tool.as_str(), call.input.text(), finished.output.as_str()];
         let images = finished.images.iter().map(|image| &*image.blob.0);
         self.history.finished(fingerprint(said.into_iter().chain(images)), finished);
+        if !finished.facts.denied.is_empty() {
+            self.denied.clone_from(&finished.facts.denied);
+        }
         if let Some(memory) = &finished.memory {
             self.memories.insert(finished.tool.clone(), memory.clone());
         }

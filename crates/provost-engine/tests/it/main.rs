@@ -50,8 +50,9 @@ mod goals_tree;
 #[cfg(test)]
 mod laws;
 #[cfg(test)]
-mod ledger;
+mod leaving;
 #[cfg(test)]
+mod ledger;
 mod limits_bind;
 #[cfg(test)]
 mod log_laws;

@@ -103,8 +103,11 @@ fn a_service_may_end_after_its_run_and_the_agent_is_told_when_it_is_worked_on_ag
 }
 
 fn shell() -> ToolSpec {
-    let subject =
-        ToolSubject::Command { field: "command".to_owned(), keeps: Some("keep_running".to_owned()) };
+    let subject = ToolSubject::Command {
+        field: "command".to_owned(),
+        keeps: Some("keep_running".to_owned()),
+        leaves: None,
+    };
     ToolSpec { subject, ..tool("shell", Access::Anything, false) }
 }
 

@@ -16,8 +16,9 @@ use tokio::time::Instant;
 
 use super::{CallWatch, GO_ON, OwnWords, RecorderHandle, TerminalDriver, WaitEvidence, storage};
 use crate::attach::Hub;
+use crate::boxed::{Starting, surroundings};
 use crate::drivers::DriversOptions;
-use crate::gateway::{Pointed, pointed};
+use crate::gateway::Pointed;
 use crate::recording;
 
 /// The value of `TERM` for every program.
@@ -50,7 +51,7 @@ pub(crate) async fn start(
     private_folder(&options.folder)
         .map_err(|error| failed(format!("can't make Provost's folder: {error}")))?;
     let recording = recording_of(options, exchange)?;
-    let pointed = pointed(options, exchange.session, (exchange.policy, &profile)).await?;
+    let pointed = surroundings(options, Starting::of(exchange, &profile)).await?;
     let args = pointed.before(exchange.policy, &profile, &args);
     let launch = launch_of(options, exchange, &args, &pointed);
     let pty_options = PtyOptions {
@@ -157,7 +158,7 @@ fn launch_of(
         env: pointed.over(env).into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: exchange.workspace.to_owned(),
         stdio: AtTerminal { size: policy.size },
-        confinement: exchange.confinement.clone(),
+        confinement: exchange.sandbox.confinement(),
     }
 }
 

@@ -7,7 +7,7 @@ use provost_harness::Exchange;
 use provost_process::{Launch, OpenPipes, PipedChild, PipedCommand, PipedEnding, SpawnError};
 use tokio_util::sync::CancellationToken;
 
-use crate::gateway::pointed;
+use crate::boxed::{Starting, surroundings};
 
 use super::format::{self, Life, Opening};
 use super::live::{Came, LINE_BYTES_MAX, Live, STDERR_BYTES_MAX};
@@ -63,7 +63,9 @@ impl StructuredDriver {
     async fn start(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
         let policy = exchange.policy;
         let arguments = format::arguments(&self.channel, self.kept.session.as_deref());
-        let pointed = pointed(&self.options, self.session, (policy, &self.profile)).await?;
+        let starting =
+            Starting { session: self.session, policy, profile: &self.profile, sandbox: &exchange.sandbox };
+        let pointed = surroundings(&self.options, starting).await?;
         let args: Vec<String> = policy.args.iter().cloned().chain(arguments).collect();
         let args = pointed.before(policy, &self.profile, &args);
         let command = PipedCommand {
@@ -77,7 +79,7 @@ impl StructuredDriver {
                     .collect(),
                 cwd: exchange.workspace.to_owned(),
                 stdio: OpenPipes,
-                confinement: exchange.confinement.clone(),
+                confinement: exchange.sandbox.confinement(),
             },
             line_bytes_max: LINE_BYTES_MAX,
             stderr_bytes_max: STDERR_BYTES_MAX,

@@ -34,7 +34,7 @@ impl HarnessExecutor {
             log: TerminalLog::new(self.deps.backend.clone(), session),
             redactor: self.deps.redactor.clone(),
             is_verified: opening.policy.goal.is_some() || !opening.policy.stop_hooks.is_empty(),
-            confinement: self.sandbox_of(session, opening).confinement(),
+            sandbox: self.sandbox_of(session, opening),
         };
         let answer = AssertUnwindSafe(self.deps.external.exchange(exchange, cancel)).catch_unwind().await;
         self.known.give_words_back(session, words);

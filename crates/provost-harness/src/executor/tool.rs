@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use provost_engine::{ToolResult, ToolRun};
-use provost_event::{BlobId, CallFacts, EffectId, Elapsed, Image, Seq, SessionId, ToolStatus, ToolSubject};
+use provost_event::{
+    BlobId, CallFacts, EffectId, Elapsed, Image, Permission, Seq, SessionId, ToolStatus, ToolSubject,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
@@ -18,8 +20,15 @@ use crate::sandbox::sandbox_of;
 use crate::session_cache::Opening;
 use crate::workspace::{Changes, WorkspaceSnapshot};
 use crate::{
-    AgentSandbox, FileReach, ImageData, LiveOutput, SandboxRequest, SessionLog, Tool, ToolContext, ToolOutput,
+    AgentSandbox, FileReach, ImageData, LiveOutput, NoSandbox, SandboxRequest, SessionLog, Tool, ToolContext,
+    ToolOutput,
 };
+
+/// What a model is told after what the sandbox denied.
+const NO_OFFER: &str = ". Trying again won't help.]";
+/// The same where a person can be asked.
+const OFFER: &str = ". Trying again won't help. If the task needs it, make the call with `outside_sandbox`: true; a person \
+                     is asked.]";
 
 /// How long a tool may take to end after its cancellation.
 const ENDING_MAX: Duration = Duration::from_secs(15);
@@ -144,11 +153,14 @@ impl HarnessExecutor {
             log: SessionLog::of(self.deps.backend.clone(), id),
             output_bytes_max: run.output_bytes_max,
             secrets: self.deps.redactor.clone(),
-            sandbox: self.sandbox_of(run.session, opening),
+            sandbox: if run.outside { Arc::new(NoSandbox) } else { self.sandbox_of(run.session, opening) },
             output: LiveOutput::of(run.session, id.seq, self.deltas.clone(), self.deps.redactor.clone()),
         };
         let output = self.within_time(&*tool, run, &context).await;
-        with_denials(output, &*context.sandbox)
+        let subject = &tool.spec().subject;
+        let offers = matches!(subject, ToolSubject::Command { leaves: Some(_), .. })
+            && opening.policy.permissions.leaving == Permission::Ask;
+        with_denials(output, &*context.sandbox, if offers { OFFER } else { NO_OFFER })
     }
 
     /// What confines an agent.
@@ -237,7 +249,7 @@ fn without_workspace(output: ToolOutput, why: String) -> ToolOutput {
 }
 
 /// A call's output with what the sandbox denied: a model that doesn't know that would only try again.
-fn with_denials(mut output: ToolOutput, sandbox: &dyn AgentSandbox) -> ToolOutput {
+fn with_denials(mut output: ToolOutput, sandbox: &dyn AgentSandbox, advice: &str) -> ToolOutput {
     if !sandbox.confines() {
         return output;
     }
@@ -247,7 +259,7 @@ fn with_denials(mut output: ToolOutput, sandbox: &dyn AgentSandbox) -> ToolOutpu
     if !denied.is_empty() {
         output.text.push_str("\n[sandbox: ");
         output.text.push_str(&denied.join("; "));
-        output.text.push_str(". Trying again won't help.]");
+        output.text.push_str(advice);
         output.facts.denied = denied;
     }
     output

@@ -118,7 +118,7 @@ fn network() -> Option<&'static str> {
 async fn git_in_words(workspace: &Path) -> Option<String> {
     let cancel = CancellationToken::new();
     let git = match Git::within(workspace, &cancel).await {
-        Ok(git) => git,
+        Ok(git) => git.inspecting(Vec::new()).await,
         Err(GitError::Refused(_)) => return Some("not a repository".to_owned()),
         Err(_) => return None,
     };

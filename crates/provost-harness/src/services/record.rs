@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use provost_event::{ProcessStamp, ServiceKept, SessionId, Timestamp};
+use provost_event::{ProcessStamp, SandboxPolicy, ServiceKept, SessionId, Timestamp};
 use provost_process::{ProcessIdentity, boot_id};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,9 @@ pub struct ServiceRecord {
     pub workspace: PathBuf,
     /// The folder that it was started in.
     pub cwd: PathBuf,
+    /// What confines it, in a box of its own.
+    #[serde(default, skip_serializing_if = "SandboxPolicy::is_off")]
+    pub sandbox: SandboxPolicy,
     /// The file with its output.
     pub log: PathBuf,
     /// When it was started.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use provost_event::{SessionId, Timestamp};
+use provost_event::{SandboxPolicy, SessionId, Timestamp};
 use provost_process::{Confinement, FirstLine, Launch, boot_id, start_detached};
 
 use super::record::own_stamp;
@@ -47,6 +47,8 @@ pub struct ServiceRequest<'a> {
     pub workspace: &'a Path,
     /// The agent.
     pub session: SessionId,
+    /// What confines it: the agent's policy.
+    pub sandbox: SandboxPolicy,
 }
 
 impl ServiceStarter {
@@ -73,6 +75,7 @@ impl ServiceStarter {
             session: request.session,
             workspace: request.workspace.to_owned(),
             cwd: request.cwd.clone(),
+            sandbox: request.sandbox,
             log: PathBuf::new(),
             since,
             expires: Timestamp(since.0.saturating_add(keep_ms)),

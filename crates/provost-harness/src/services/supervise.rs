@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::files::{ServiceFiles, read_record};
 use super::record::own_stamp;
 use super::{ServiceEnd, ServiceError, ServiceRecord, StoppedBy};
-use crate::Clock;
+use crate::sandbox::sandbox_of;
+use crate::{Clock, Sandbox, SandboxRequest};
 
 /// The time between the request to end a service and the kill.
 pub const SERVICE_GRACE: Duration = Duration::from_secs(5);
@@ -38,6 +39,8 @@ pub struct Supervision<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// Measures how long it may run.
     pub clock: Arc<dyn Clock>,
+    /// Makes the box that it runs in, if its agent was confined.
+    pub sandbox: &'a dyn Sandbox,
     /// Fires when it is to be ended.
     pub stop: &'a CancellationToken,
     /// Called once it runs, or has ended at once.
@@ -56,14 +59,18 @@ pub async fn supervise_service(
     path: &Path,
     supervision: Supervision<'_>,
 ) -> Result<ServiceRecord, ServiceError> {
-    let Supervision { env, clock, stop, started } = supervision;
+    let Supervision { env, clock, sandbox, stop, started } = supervision;
     let files = ServiceFiles::new(path.parent().unwrap_or(path).to_owned());
     let mut record = read_record(path)?;
     record.supervisor = Some(own_stamp().ok_or(ServiceError::Unsupported)?);
     files.write(&record)?;
     let cancel = CancellationToken::new();
     let log = LogFile { path: record.log.clone(), bytes_max: LOG_BYTES_MAX };
-    let mut run = pin!(run_logged(spec_of(&record, env), &log, &cancel));
+    let request =
+        SandboxRequest { policy: &record.sandbox, session: record.session, workspace: &record.workspace };
+    let sandbox = sandbox_of(sandbox, request);
+    let spec = spec_of(&record, env, sandbox.confinement());
+    let mut run = pin!(run_logged(spec, &log, &cancel));
     let at_once = tokio::select! {
         biased;
         ended = &mut run => Some(ended),
@@ -131,7 +138,7 @@ fn by_itself(finished: &Finished) -> String {
     }
 }
 
-fn spec_of(record: &ServiceRecord, env: Vec<(OsString, OsString)>) -> ChildSpec {
+fn spec_of(record: &ServiceRecord, env: Vec<(OsString, OsString)>, confinement: Confinement) -> ChildSpec {
     ChildSpec {
         launch: Launch {
             program: record.shell.clone().into(),
@@ -139,7 +146,7 @@ fn spec_of(record: &ServiceRecord, env: Vec<(OsString, OsString)>) -> ChildSpec 
             env,
             cwd: record.cwd.clone(),
             stdio: Stdio { input: Vec::new(), streams: Streams::Merged },
-            confinement: Confinement::Strongest,
+            confinement,
         },
         keep_bytes_max: 0,
         timeout: None,

@@ -52,6 +52,7 @@ impl<'a> FileTree<'a> {
         let variables = [("GIT_INDEX_FILE", "index"), ("GIT_OBJECT_DIRECTORY", "objects")];
         let inside = |(name, path): (&str, &str)| (OsString::from(name), folder.path().join(path).into());
         let git = git.with_variables(variables.map(inside).into());
+        let git = git.inspecting(vec![folder.path().to_owned()]).await;
         let mut tree = Self { git, id: String::new(), folder, left_out: Vec::new() };
         tree.add_changes(workspace, redactor).await?;
         tree.id = tree.git.ask(["write-tree", "--missing-ok"]).await?;

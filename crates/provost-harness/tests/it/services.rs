@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use provost_event::{RunId, SessionId, Timestamp};
 use provost_harness::{
-    ServiceError, ServiceRecord, ServiceState, Services, SimulatedClock, Supervision, supervise_service,
+    NoSandbox, ServiceError, ServiceRecord, ServiceState, Services, SimulatedClock, Supervision,
+    supervise_service,
 };
 use provost_process::boot_id;
 use serde_json::json;
@@ -46,6 +47,7 @@ impl Scene {
     async fn supervise(&self, record: &Path) -> Result<ServiceRecord, ServiceError> {
         let started = self.path("started");
         let supervision = Supervision {
+            sandbox: &NoSandbox,
             env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
             clock: self.clock.clone(),
             stop: &self.stop,

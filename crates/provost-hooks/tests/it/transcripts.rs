@@ -105,7 +105,14 @@ fn a_session() -> Vec<Entry> {
             call("c1", "shell", &json!({ "command": "npm test", "timeout_secs": 5 })),
             plan,
         ]),
-        ToolStarted { call: "c1".into(), tool: "shell".to_owned(), input: replaced, again: false }.into(),
+        ToolStarted {
+            call: "c1".into(),
+            tool: "shell".to_owned(),
+            input: replaced,
+            again: false,
+            outside: false,
+        }
+        .into(),
         finished("c1", "shell", ToolStatus::Error, "red\nexit status 3"),
         finished("c2", "update_plan", ToolStatus::Ok, "noted"),
         SystemItem {

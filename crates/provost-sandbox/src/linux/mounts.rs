@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use provost_event::{SandboxMode, SandboxNetwork};
+use provost_harness::{FolderAccess, GrantedFolder};
 
 use crate::{Cover, FileRules};
 
@@ -117,6 +118,15 @@ fn mounts(rules: &FileRules, network: SandboxNetwork, paths: &BoxPaths<'_>) -> M
                 Cover::Itself | Cover::EmptyFolder | Cover::EmptyFile | Cover::ThisFolder => {
                     What::Reads(path.clone())
                 }
+            },
+        );
+    }
+    for GrantedFolder { path, access } in &rules.granted {
+        mounts.put(
+            path,
+            match access {
+                FolderAccess::Read => What::Reads(path.clone()),
+                FolderAccess::Write => What::Writes(path.clone()),
             },
         );
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{SandboxNetwork, SandboxPolicy};
+use provost_harness::FolderAccess;
 use provost_process::{BoxedCommand, Confinement, Launch, run_helper};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
@@ -88,22 +89,29 @@ impl Drop for BoxFolder {
 }
 
 impl OpenBox {
-    /// Opens a box; with it, a listener in its network if the policy has a proxy. Blocks.
-    pub(crate) fn open(
-        parts: &ProgramBoxParts<'_>,
-        temporary: Arc<BoxFolder>,
-    ) -> io::Result<(Self, Option<TcpListener>)> {
-        let wanted = match parts.policy.network {
-            SandboxNetwork::None => OwnNetwork::Yes,
-            SandboxNetwork::Proxy => OwnNetwork::WithListener,
+    /// Opens a box. Blocks.
+    pub(crate) fn open(parts: &ProgramBoxParts<'_>, temporary: Arc<BoxFolder>) -> io::Result<Self> {
+        let own_network = match parts.policy.network {
+            SandboxNetwork::None | SandboxNetwork::Proxy => OwnNetwork::Yes,
             SandboxNetwork::Open => OwnNetwork::No,
         };
-        let mut handed = namespaces(&parts.shared.helper, wanted)?.into_iter();
+        let step = vec!["open".into(), own_network.name().into()];
+        let mut handed = handed_back(&parts.shared.helper, step, Vec::new())?.into_iter();
         let user = handed.next().ok_or(io::ErrorKind::UnexpectedEof)?;
-        let network = if wanted == OwnNetwork::No { None } else { handed.next() };
-        let listener = handed.next().map(TcpListener::from);
+        let network = handed.next();
         let layers = layers(parts.rules)?;
-        Ok((Self { user, network, temporary, layers }, listener))
+        Ok(Self { user, network, temporary, layers })
+    }
+
+    /// A listener on the loopback interface of the box, to accept on from outside; `None` if it has no network of its
+    /// own. Blocks.
+    pub(crate) fn listen(&self, helper: &Path) -> io::Result<Option<TcpListener>> {
+        let Some(network) = &self.network else { return Ok(None) };
+        let entered = vec![self.user.try_clone()?, network.try_clone()?];
+        let numbers = entered.iter().map(|one| sys::number(one).to_string().into());
+        let step = std::iter::once("listen".into()).chain(numbers).collect();
+        let listener = handed_back(helper, step, entered)?.into_iter().next();
+        Ok(Some(listener.ok_or(io::ErrorKind::UnexpectedEof)?.into()))
     }
 
     /// What is started in the place of `command`.
@@ -171,24 +179,31 @@ impl OpenBox {
             .iter()
             .filter(|cache| !cache.is_there || self.layers.iter().any(|layer| layer.folder == cache.folder));
         let folders = ["/tmp", "/var/tmp", "/dev"].map(PathBuf::from).into_iter();
+        let granted = rules.granted.iter().filter(|granted| granted.access == FolderAccess::Write);
         let all = folders.chain(rules.write.iter().cloned()).chain(caches.map(|cache| cache.folder.clone()));
+        let all = all.chain(granted.map(|granted| granted.path.clone()));
         all.map(PathBuf::into_os_string).collect()
     }
 }
 
-/// The namespaces of a new box, and a listener in its network if one is wanted.
-fn namespaces(helper: &Path, wanted: OwnNetwork) -> io::Result<Vec<OwnedFd>> {
+/// The descriptors that a step hands back. It inherits `inherited`, and its first argument is the number of the socket
+/// for its answer.
+fn handed_back(helper: &Path, step: Vec<OsString>, mut inherited: Vec<OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     let (ours, theirs) = UnixStream::pair()?;
     let theirs = OwnedFd::from(theirs);
+    let mut args = vec![STEP.into()];
+    args.extend(step);
+    args.insert(2, sys::number(&theirs).to_string().into());
+    inherited.push(theirs);
     let launch = Launch {
         program: helper.as_os_str().to_owned(),
-        args: vec![STEP.into(), "open".into(), sys::number(&theirs).to_string().into(), wanted.name().into()],
+        args,
         env: Vec::new(),
         cwd: PathBuf::from("/"),
         stdio: (),
         confinement: Confinement::Guard,
     };
-    run_helper(&launch, vec![theirs], OPEN_MAX)?;
+    run_helper(&launch, inherited, OPEN_MAX)?;
     ours.set_nonblocking(true)?;
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut received = RecvAncillaryBuffer::new(&mut space);

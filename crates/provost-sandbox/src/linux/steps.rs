@@ -1,11 +1,12 @@
 //! The steps of a start. Each is this program again, with a hidden first argument; each replaces itself by the next:
 //! `enter` (namespaces of the box, layers) → `bwrap` (what is mounted) → `inner` (Landlock, system calls) → program.
-//! `open` makes the namespaces of a box and hands their descriptors back.
+//! `open` makes the namespaces of a box and hands their descriptors back, `listen` a listener in its network; `canary`
+//! is a program in the box.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, Write as _};
 use std::net::TcpListener;
-use std::os::fd::{AsFd as _, RawFd};
+use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
 use landlock::{
@@ -24,24 +25,31 @@ const NOT_FOUND: i32 = 127;
 /// The exit status when the box itself couldn't be made.
 const NO_BOX: i32 = 125;
 
-/// Makes the namespaces of a box, and hands them back over the socket `number`, with a listener of its network if one
-/// is wanted.
-pub(super) fn open(number: RawFd, own_network: &OwnNetwork) -> io::Result<()> {
+/// Makes the namespaces of a box, and hands them back over the socket `number`.
+pub(super) fn open(number: RawFd, own_network: OwnNetwork) -> io::Result<()> {
     let (user, group) = sys::user_and_group();
-    let network = if *own_network == OwnNetwork::No { 0 } else { libc::CLONE_NEWNET };
+    let network = if own_network == OwnNetwork::No { 0 } else { libc::CLONE_NEWNET };
     sys::unshare(libc::CLONE_NEWUSER | network)?;
     // Not there on old kernels.
     let _ = std::fs::write("/proc/self/setgroups", "deny");
     std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
     let mut handed = vec![sys::open_namespace(c"/proc/self/ns/user")?];
-    if *own_network != OwnNetwork::No {
+    if own_network == OwnNetwork::Yes {
         sys::loopback_up()?;
         handed.push(sys::open_namespace(c"/proc/self/ns/net")?);
     }
-    if *own_network == OwnNetwork::WithListener {
-        handed.push(TcpListener::bind("127.0.0.1:0")?.into());
-    }
+    hand_back(number, &handed)
+}
+
+/// Enters the network of a box by its user and network namespaces, and hands a listener in it back.
+pub(super) fn listen(number: RawFd, user: RawFd, network: RawFd) -> io::Result<()> {
+    sys::enter(user, libc::CLONE_NEWUSER)?;
+    sys::enter(network, libc::CLONE_NEWNET)?;
+    hand_back(number, &[TcpListener::bind("127.0.0.1:0")?.into()])
+}
+
+fn hand_back(number: RawFd, handed: &[OwnedFd]) -> io::Result<()> {
     let descriptors = handed.iter().map(|one| one.as_fd()).collect::<Vec<_>>();
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut message = SendAncillaryBuffer::new(&mut space);
@@ -55,8 +63,6 @@ pub(super) fn open(number: RawFd, own_network: &OwnNetwork) -> io::Result<()> {
 pub(super) enum OwnNetwork {
     No,
     Yes,
-    /// With a listener for the proxy in it.
-    WithListener,
 }
 
 impl OwnNetwork {
@@ -64,12 +70,11 @@ impl OwnNetwork {
         match self {
             Self::No => "shared",
             Self::Yes => "own",
-            Self::WithListener => "listening",
         }
     }
 
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::No, Self::Yes, Self::WithListener].into_iter().find(|one| one.name() == name)
+        [Self::No, Self::Yes].into_iter().find(|one| one.name() == name)
     }
 }
 

@@ -82,11 +82,35 @@ pub(crate) struct Proxy {
     pub(crate) denials: Arc<Denials>,
 }
 
+/// What happens to a connection from a box.
+#[derive(Debug)]
+pub(crate) enum Inlet {
+    /// The proxy's rules decide.
+    Proxy(Proxy),
+    /// It leads to this address of the host, whatever is sent.
+    Address(SocketAddr),
+}
+
+impl Inlet {
+    async fn serve_one(&self, mut client: TcpStream) -> io::Result<()> {
+        match self {
+            Self::Proxy(proxy) => proxy.serve_one(client).await,
+            Self::Address(address) => {
+                let mut server = TcpStream::connect(address).await?;
+                // Answers of models come in small pieces.
+                client.set_nodelay(true)?;
+                server.set_nodelay(true)?;
+                copy_bidirectional(&mut client, &mut server).await.map(drop)
+            }
+        }
+    }
+}
+
 /// Serves connections until it is dropped.
-pub(crate) async fn serve(proxy: Proxy, listener: std::net::TcpListener) -> io::Result<()> {
+pub(crate) async fn serve(inlet: Inlet, listener: std::net::TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    let proxy = Arc::new(proxy);
+    let inlet = Arc::new(inlet);
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut clients = tokio::task::JoinSet::new();
     loop {
@@ -96,11 +120,11 @@ pub(crate) async fn serve(proxy: Proxy, listener: std::net::TcpListener) -> io::
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let proxy = Arc::clone(&proxy);
+        let inlet = Arc::clone(&inlet);
         clients.spawn(async move {
             let _slot = slot;
-            if let Err(error) = proxy.serve_one(client).await {
-                tracing::debug!(%error, "a connection of the sandbox's proxy");
+            if let Err(error) = inlet.serve_one(client).await {
+                tracing::debug!(%error, "a connection from a sandbox");
             }
         });
     }

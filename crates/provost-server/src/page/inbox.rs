@@ -111,6 +111,10 @@ fn question(approval: &Approval, now: Timestamp) -> Markup {
                     dt { "Asked" } dd { (ago(question.since, now)) }
                     dt { "No answer" } dd { "decided without you at " time datetime=(due_iso) { (due) } }
                     @for script in &question.scripts { dt { "Runs" } dd { code { (visible(&script.path)) } ", as it is now" } }
+                    @if let Some(outside) = &question.outside {
+                        dt { "Leaves" } dd { "the sandbox: it runs with all your rights" }
+                        @for denied in &outside.denied { dt { "Denied inside" } dd { (visible(denied)) } }
+                    }
                     @if question.unnamed { dt { "Runs" } dd { "it may run files that its text doesn't name: what they hold isn't checked" } }
                 }
             }

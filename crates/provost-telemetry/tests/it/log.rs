@@ -207,7 +207,7 @@ pub(crate) fn input() -> Json {
 }
 
 pub(crate) fn tool_started(call: &str, tool: &str) -> ToolStarted {
-    ToolStarted { call: call.into(), tool: tool.to_owned(), input: input(), again: false }
+    ToolStarted { call: call.into(), tool: tool.to_owned(), input: input(), again: false, outside: false }
 }
 
 pub(crate) fn tool_finished(call: &str, tool: &str, status: ToolStatus) -> ToolFinished {
@@ -232,6 +232,7 @@ fn permission(call: &str) -> PermissionDecided {
         permission: Permission::Deny,
         rule: Some("deny write_file".to_owned()),
         by_default: false,
+        leaves_sandbox: false,
         why,
     }
 }
@@ -246,6 +247,7 @@ fn asked(call: &str) -> ApprovalRequested {
         due: Timestamp(9_000),
         scripts: Vec::new(),
         unnamed: false,
+        outside: None,
     }
 }
 

@@ -10,7 +10,8 @@ use toml::Spanned;
 use super::rule::{Choice, Gate, Options, Region, Rule, RuleEvent};
 use super::subject::Subject;
 use super::{
-    GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, StructuredChannel, shipped,
+    GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, SandboxedStart,
+    StructuredChannel, shipped,
 };
 
 pub(super) const SETTLE_MS: u64 = 60;
@@ -38,6 +39,8 @@ struct Raw {
     resume: Resume,
     channel: Option<StructuredChannel>,
     gateway: Option<GatewayRoute>,
+    #[serde(default)]
+    sandbox: SandboxedStart,
     #[serde(default)]
     keys: Keys,
     #[serde(default)]
@@ -156,6 +159,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
         resume: raw.resume,
         channel: raw.channel,
         gateway: raw.gateway,
+        sandbox: raw.sandbox,
         keys: raw.keys,
         quit: raw.quit,
         source: text.to_owned(),

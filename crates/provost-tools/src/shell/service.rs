@@ -26,11 +26,6 @@ impl Shell {
         let Some(starter) = &self.services else {
             return Err(ToolOutput::rejected("`keep_running` isn't possible here: use `background`"));
         };
-        if context.sandbox.confines() {
-            return Err(ToolOutput::rejected(
-                "`keep_running` isn't possible in the sandbox, which ends with the run: use `background`",
-            ));
-        }
         let start = Cwd::remembered(context);
         let mut env = surroundings(&self.extra_env, &context.secrets);
         set(&mut env, &self.variables);
@@ -43,6 +38,7 @@ impl Shell {
             cwd: start.path,
             workspace: &context.workspace,
             session,
+            sandbox: context.sandbox.policy().cloned().unwrap_or_default(),
         };
         let service = starter.start(request).await.map_err(|error| refused(&error))?;
         let state = service.state();

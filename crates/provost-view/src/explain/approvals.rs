@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use provost_event::{
-    ApprovalAnswer, ApprovalResolved, ApprovalScope, Entry, GateEntry, LifecycleEntry, Outcome, PauseReason,
-    Seq, Timestamp,
+    ApprovalAnswer, ApprovalResolved, ApprovalScope, Entry, GateEntry, Json, LifecycleEntry, Outcome,
+    PauseReason, Seq, Timestamp, ToolEntry,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,8 @@ use super::say::Durations;
 /// Approvers that are listed one by one; the others are summed up.
 const ANSWERERS_MAX: usize = 20;
 const OTHERS: &str = "others";
+/// Calls outside of the sandbox that are listed.
+const OUTSIDE_MAX: usize = 50;
 
 /// Questions for approval, and their answers.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +45,20 @@ pub struct ApprovalCounts {
     pub waited: Durations,
     /// Answers by approver.
     pub by: BTreeMap<String, u64>,
+    /// The first calls that ran outside of the sandbox. Absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsideCall>,
+}
+
+/// A call that ran outside of the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OutsideCall {
+    /// The entry that started it.
+    pub seq: Seq,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub input: Json,
 }
 
 /// The sums of a session's log.
@@ -63,6 +79,15 @@ impl ApprovalSums {
                 self.counts.asked += 1;
                 self.counts.open += 1;
                 self.since.insert(seq, at);
+            }
+            Entry::Tool(ToolEntry::Started(started)) if started.outside => {
+                if self.counts.outside.len() < OUTSIDE_MAX {
+                    self.counts.outside.push(OutsideCall {
+                        seq,
+                        tool: started.tool.clone(),
+                        input: started.input.clone(),
+                    });
+                }
             }
             Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.resolved(at, resolved),
             Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {

@@ -58,8 +58,11 @@ mod tests {
 
     #[test]
     fn a_pattern_to_keep_commands_running_means_the_tool_that_can_and_not_all_its_calls() {
-        let subject =
-            ToolSubject::Command { field: "command".to_owned(), keeps: Some("keep_running".to_owned()) };
+        let subject = ToolSubject::Command {
+            field: "command".to_owned(),
+            keeps: Some("keep_running".to_owned()),
+            leaves: None,
+        };
         let keeping = ToolIdentity { subject, ..shell() };
         for pattern in ["keep_running", "keep_running(npm *)", "keep_running(*)"] {
             assert!(pattern_means(pattern, &keeping) && !pattern_means(pattern, &shell()), "{pattern}");

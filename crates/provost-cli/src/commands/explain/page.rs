@@ -17,7 +17,7 @@ use crate::commands::ps::GOAL_WIDTH;
 use crate::commands::show::date_and_time;
 use crate::names::Names;
 use crate::render::change_lines;
-use crate::render::{Cells, amount, duration, gateway_table, one_line, plural};
+use crate::render::{Cells, amount, call_in_words, duration, gateway_table, one_line, plural};
 
 const NAME: Cells = Cells::CutAtEnd;
 const NUMBER: Cells = Cells::Numbers;
@@ -308,6 +308,10 @@ fn approvals(sums: &ApprovalCounts, whose: &str) -> String {
         let by = sums.by.iter().map(|(by, count)| format!("{} {}", name(by), amount(*count)));
         let (longest, by) = (span(sums.waited.longest_us), by.collect::<Vec<_>>().join(", "));
         text.push_str(&format!("   answered by {by}; after {longest} at most\n"));
+    }
+    for call in &sums.outside {
+        let what = call_in_words(&call.tool, &call.input);
+        text.push_str(&format!("   outside of the sandbox: {what} (#{})\n", call.seq));
     }
     text
 }

@@ -1,8 +1,8 @@
 //! Approval: a person is asked whether a call may be made, and the first answer counts.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallId, Outcome, PauseReason, Seq,
-    StopRequested, Unanswered,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallId, Outcome, OutsideSandbox,
+    PauseReason, Seq, StopRequested, Unanswered,
 };
 
 use super::Calls;
@@ -27,6 +27,9 @@ pub(in crate::session) fn request_approval(deciding: &mut Deciding<'_>, id: &Cal
         pattern: narrowest_pattern(&tool, &call.input, &policy.workspace),
         due: now.at.plus_ms(timeout_ms),
         scripts: call.scripts.clone().unwrap_or_default(),
+        outside: call
+            .leaves_sandbox()
+            .then(|| OutsideSandbox { denied: deciding.state.calls.denied.clone() }),
         unnamed: scripts_named(&tool, &call.input).is_some_and(|names| names.unnamed),
     };
     deciding.commit(request);

@@ -1,8 +1,8 @@
 //! One tool call of the last answer: its stage, and the decisions about it.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Json, NamedScript, Permission,
-    PermissionDecided, Seq, Timestamp, ToolCall,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Json, NamedScript, OutsideSandbox,
+    Permission, PermissionDecided, Seq, Timestamp, ToolCall,
 };
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,9 @@ pub struct PendingApproval {
     /// Whether it may run files that its text doesn't name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unnamed: bool,
+    /// Present if it is to run outside of the sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<OutsideSandbox>,
     /// When it was asked.
     pub since: Timestamp,
     /// When it expires. While the session is suspended no question does.
@@ -136,6 +139,7 @@ impl PendingApproval {
             pattern: request.pattern.clone(),
             scripts: request.scripts.clone(),
             unnamed: request.unnamed,
+            outside: request.outside.clone(),
             since,
             due: request.due,
         }
@@ -143,7 +147,7 @@ impl PendingApproval {
 
     /// Whether an answer may only count for this call, because the next one may run something else.
     pub(super) const fn is_for_one_call(&self) -> bool {
-        self.unnamed || !self.scripts.is_empty()
+        self.unnamed || !self.scripts.is_empty() || self.outside.is_some()
     }
 }
 
@@ -255,6 +259,8 @@ impl TrackedCall {
     ) {
         self.scripts = scripts.map(<[_]>::to_vec);
         match decision {
+            // Only a person lets a call leave the sandbox.
+            CombinedDecision::Allow if self.leaves_sandbox() => self.consent = CallConsent::LeftOpen,
             CombinedDecision::Allow => self.consent = CallConsent::Given,
             CombinedDecision::Deny { hook, reason } => {
                 self.consent = CallConsent::Refused(denied_by_hook(&hook, &reason));
@@ -287,6 +293,11 @@ impl TrackedCall {
             ruling.permission == Permission::Ask && !(ruling.by_default && self.hooks == HookAnswer::Allow)
         });
         asked_by_rules || matches!(self.hooks, HookAnswer::Ask(_))
+    }
+
+    /// Whether it is to run outside of the agent's sandbox.
+    pub(super) fn leaves_sandbox(&self) -> bool {
+        self.ruling.as_ref().is_some_and(|ruling| ruling.leaves_sandbox)
     }
 
     /// Whether only the permissions require approval, and no hook.

@@ -81,6 +81,7 @@ impl Permits {
             permission: ruling.permission,
             rule: ruling.rule,
             by_default: ruling.by_default,
+            leaves_sandbox: self.permissions.as_ref()?.leaves_sandbox(&call.tool, &call.input),
             why: ruling.why,
         })
     }

@@ -250,11 +250,13 @@ fn finish_without_hooks(deciding: &mut Deciding<'_>, call: TrackedCall, result: 
 pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
     let Some(call) = deciding.state.calls.of_answer.get(id).cloned() else { return };
     let memory = deciding.state.calls.memories.get(&call.tool).cloned();
+    let outside = call.leaves_sandbox();
     deciding.commit(ToolStarted {
         call: call.id,
         tool: call.tool.clone(),
         input: call.input.clone(),
         again: false,
+        outside,
     });
     if deciding.state.assignment.delegates(&call.tool) {
         delegate::delegate(deciding, call.tool, call.input);
@@ -298,6 +300,7 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
         scripts: call.scripts.clone(),
         roots: deciding.state.assignment.file_roots(),
         granted: deciding.state.calls.permits.granted(call),
+        outside: call.leaves_sandbox(),
         rules: deciding.state.rules_sought(),
         looks_before,
         looks_at_workspace: looks_before && is_last,
@@ -328,6 +331,7 @@ pub(in crate::session) fn start_again(deciding: &mut Deciding<'_>, seq: Seq) {
         tool: call.tool.clone(),
         input: call.input.clone(),
         again: true,
+        outside: call.leaves_sandbox(),
     });
     run_tool(deciding, &call.id, memory);
 }
