@@ -165,6 +165,11 @@ struct Opened {
 
 impl AgentBox {
     pub(crate) fn new(request: SandboxRequest<'_>, shared: Arc<Shared>) -> Result<Self, String> {
+        let writes = std::iter::once(request.workspace).chain(request.policy.write.iter().map(PathBuf::as_path));
+        if let Some(folder) = writes.into_iter().find(|folder| shared.parts.bwrap.starts_with(real(folder))) {
+            let bwrap = shared.parts.bwrap.display();
+            return Err(format!("{bwrap} lies in {}, where the agent may write: work elsewhere, or install it elsewhere", folder.display()));
+        }
         let hosts = request.policy.allow_hosts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         let folder = BoxFolder::make(&shared.parts)
             .map_err(|error| format!("the folder of a box can't be made: {error}"))?;
