@@ -7,7 +7,7 @@ use provost_event::{SandboxLimits, SandboxMode, SandboxNetwork, SandboxPolicy};
 use crate::Settings;
 use crate::declare::{Kind, Setting, SettingDefault};
 use crate::errors::Source;
-use crate::project::ProjectRequest;
+use crate::project::{Before, ProjectRequest};
 use crate::value::variable_name;
 use crate::{FILE_NAME, Loading};
 
@@ -49,6 +49,14 @@ pub fn home_folder() -> Option<PathBuf> {
 }
 
 impl SandboxSettings {
+    /// The same with this mode, if it has none. What isn't confined by it then says nothing of hooks and external agents.
+    pub(crate) fn assuming(&self, mode: SandboxMode) -> Self {
+        if self.mode != SandboxMode::Off || mode == SandboxMode::Off {
+            return self.clone();
+        }
+        Self { mode, external: false, hooks: false, ..self.clone() }
+    }
+
     /// The policy of agents in `workspace`, of a user with this home folder.
     pub fn policy(&self, workspace: &Path, home: Option<&Path>) -> SandboxPolicy {
         if self.mode == SandboxMode::Off {
@@ -253,8 +261,9 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 /// What a project's file widens, compared with the settings before it.
-pub(crate) fn widenings(loading: &Loading, before: &SandboxSettings) -> Vec<ProjectRequest> {
-    let now = &loading.settings.sandbox;
+pub(crate) fn widenings(loading: &Loading, before: &Before) -> Vec<ProjectRequest> {
+    let now = loading.settings.sandbox.assuming(before.assumed_mode);
+    let before = &before.sandbox;
     let mut all = Vec::new();
     let mut add = |source: &Source, what: &str, body: String| {
         if source.is_projects() {

@@ -43,8 +43,12 @@ impl Here {
         let folder = folder.canonicalize().with_context(|| format!("can't find {}", folder.display()))?;
         let variables = variables();
         let file = args.config.as_deref();
-        let request =
-            Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
+        let assumed_mode = mode_of(args).unwrap_or(SandboxMode::Workspace);
+        let request = Request {
+            file,
+            assumed_mode,
+            ..Request::new(Scope::Project, &folder, &variables, available_tools())
+        };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
         let mut settings = settled.settings.sandbox.clone();
@@ -58,8 +62,12 @@ impl Here {
     }
 }
 
+fn mode_of(args: &SandboxPolicyArgs) -> Option<SandboxMode> {
+    SandboxMode::ALL.into_iter().find(|mode| args.mode.as_deref() == Some(mode.name()))
+}
+
 fn with_arguments(settings: &mut SandboxSettings, args: &SandboxPolicyArgs) {
-    if let Some(mode) = SandboxMode::ALL.into_iter().find(|mode| args.mode.as_deref() == Some(mode.name())) {
+    if let Some(mode) = mode_of(args) {
         settings.mode = mode;
     }
     let named = |network: &SandboxNetwork| args.network.as_deref() == Some(network.name());

@@ -163,6 +163,9 @@ mod resuming;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod sandbox_escapes;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_later;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
