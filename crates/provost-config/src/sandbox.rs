@@ -7,6 +7,7 @@ use provost_event::{SandboxLimits, SandboxMode, SandboxNetwork, SandboxPolicy};
 use crate::Settings;
 use crate::declare::{Kind, Setting, SettingDefault};
 use crate::errors::Source;
+use crate::hook_scripts::hook_scripts;
 use crate::project::{Before, ProjectRequest};
 use crate::value::variable_name;
 use crate::{FILE_NAME, Loading};
@@ -68,12 +69,24 @@ impl SandboxSettings {
             require: self.require,
             write: paths(&self.write),
             deny_read: paths(&self.deny_read),
+            protect: Vec::new(),
             network: self.network,
             allow_hosts: self.allow_hosts.clone(),
             env: self.env.clone(),
             limits: self.limits,
             hooks: self.hooks,
         }
+    }
+}
+
+impl Settings {
+    /// The policy of the sandbox for agents in `workspace`, of a user with this home folder.
+    pub fn sandbox_policy(&self, workspace: &Path, home: Option<&Path>) -> SandboxPolicy {
+        let policy = self.sandbox.policy(workspace, home);
+        if policy.is_off() {
+            return policy;
+        }
+        SandboxPolicy { protect: hook_scripts(self, workspace), ..policy }
     }
 }
 
@@ -164,9 +177,11 @@ pub(crate) const SANDBOX: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.sandbox.hooks = truth),
-        default: SettingDefault::Is("false"),
-        example: "true",
-        words: "Whether hooks and stop hooks that are commands run in the agent's sandbox too.",
+        default: SettingDefault::Is("true"),
+        example: "false",
+        words: "Whether hooks and stop hooks that are commands run in the agent's sandbox too. false: they have your rights, \
+                and so has what the agent writes and they run: a Makefile, a test, a build script. The files that their \
+                commands name can't be written by the agent either way.",
         ..sandbox("hooks")
     },
     Setting {

@@ -15,6 +15,8 @@ mod caches;
 mod denial;
 mod explain;
 mod folders;
+mod git_settings;
+mod keeping;
 mod probe;
 mod repository;
 mod rules;

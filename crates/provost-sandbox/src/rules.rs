@@ -7,7 +7,7 @@ use provost_event::{SandboxMode, SandboxPolicy};
 use provost_harness::{PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
 
 use crate::caches::{Cache, caches};
-use crate::repository::{self, Exclude, Repository};
+use crate::repository::{self, Exclude, Kept, Repository};
 
 /// The user and the folders that rules are made for.
 #[derive(Debug, Clone, Default)]
@@ -130,28 +130,36 @@ impl FileRules {
         if writes {
             rules.write.push(workspace.to_owned());
             rules.write.extend(policy.write.iter().filter_map(|path| path.canonicalize().ok()));
-            rules.protect(workspace);
+            let home = places.home.as_deref();
+            let mut kept = rules.protect(workspace, home);
             let others = rules.write.iter().skip(1).filter(|path| path.join(".git").exists());
-            let others = others.filter_map(|path| repository::of(path)).flat_map(|other| other.protected);
-            let others = others.collect::<Vec<_>>();
-            rules.protected.extend(others);
+            let others = others.filter_map(|path| repository::of(path, home)).collect::<Vec<_>>();
+            for other in others {
+                rules.protected.extend(other.protected);
+                kept.extend(other.kept);
+            }
+            let scripts = policy.protect.iter().cloned();
+            kept.extend(scripts.map(|path| Kept { path, absent: Cover::Itself }));
+            kept.iter().for_each(|kept| rules.keep(kept));
         }
         rules
     }
 
-    fn protect(&mut self, workspace: &Path) {
+    /// Protects what is at the top of a workspace. Returns what lies further below.
+    fn protect(&mut self, workspace: &Path, home: Option<&Path>) -> Vec<Kept> {
         if is_symlink(&workspace.join(".git")) {
             self.gaps
                 .push(format!("{} is a symlink, which can't be protected", workspace.join(".git").display()));
         }
-        let found = repository::of(workspace);
-        if let Some(Repository { write, protected, exclude }) = found {
-            self.exclude = exclude;
-            self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
-            self.protected.extend(protected);
-        } else {
+        let found = repository::of(workspace, home).unwrap_or_default();
+        let Repository { write, protected, exclude, kept, .. } = found;
+        self.exclude = exclude;
+        self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
+        if protected.is_empty() {
             self.add(workspace.join(".git"), Cover::EmptyFolder);
         }
+        self.protected.extend(protected);
+        self.no_bare_repository(workspace);
         PROTECTED_FOLDERS.iter().for_each(|name| self.add(workspace.join(name), Cover::EmptyFolder));
         PROTECTED_FILES.iter().for_each(|name| self.add(workspace.join(name), Cover::Nothing));
         for venv in VENVS.iter().map(|name| workspace.join(name)) {
@@ -161,10 +169,11 @@ impl FileRules {
                 self.add(venv.join("bin"), Cover::Itself);
             }
         }
+        kept
     }
 
     /// Protects a path; `absent` covers it if it isn't there.
-    fn add(&mut self, path: PathBuf, absent: Cover) {
+    pub(crate) fn add(&mut self, path: PathBuf, absent: Cover) {
         match path.symlink_metadata() {
             Ok(facts) if facts.is_symlink() => {
                 self.gaps.push(format!("{} is a symlink, which can't be protected", path.display()));
@@ -203,8 +212,8 @@ impl FileRules {
     #[must_use]
     pub fn write_denied(&self, path: &Path) -> Option<String> {
         let shown = path.display();
-        let within = |one: &Protected| one.cover != Cover::Pinned && path.starts_with(&one.path);
-        if let Some(protected) = self.protected.iter().find(|one| within(one)) {
+        let nearest = self.nearest_protected(path);
+        if let Some(protected) = nearest.filter(|one| one.cover != Cover::Pinned) {
             return Some(format!(
                 "{shown} may not be written: {} decides what runs later, outside of the sandbox",
                 protected.path.display()

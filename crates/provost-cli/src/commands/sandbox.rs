@@ -51,13 +51,13 @@ impl Here {
         };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
-        let mut settings = settled.settings.sandbox.clone();
-        let is_assumed = args.mode.is_none() && settings.mode == SandboxMode::Off;
-        with_arguments(&mut settings, args);
+        let mut settings = settled.settings.clone();
+        let is_assumed = args.mode.is_none() && settings.sandbox.mode == SandboxMode::Off;
+        with_arguments(&mut settings.sandbox, args);
         if is_assumed {
-            settings.mode = SandboxMode::Workspace;
+            settings.sandbox.mode = SandboxMode::Workspace;
         }
-        let policy = settings.policy(&folder, home_folder().as_deref());
+        let policy = settings.sandbox_policy(&folder, home_folder().as_deref());
         Ok(Self { policy, folder, settled, folders, is_assumed })
     }
 }

@@ -16,14 +16,14 @@ fn stage(name: &str) -> Stage {
 }
 
 impl Stage {
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     /// A project whose agent gives these answers, with more settings, trusted.
-    fn project(&self, answers: &str, settings: &str) {
+    pub(crate) fn project(&self, answers: &str, settings: &str) {
         self.write("work/agent.yaml", &format!("answers: [{answers}, {{ text: done }}]"));
         let file =
             format!("[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"workspace\"\n{settings}");
@@ -32,7 +32,7 @@ impl Stage {
         assert!(trusted.status.success(), "{trusted:?}");
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         text(&self.provost(&["export", "last"]))
     }
 }
@@ -70,8 +70,8 @@ fn file_tools_keep_to_the_same_policy() {
 }
 
 #[test]
-fn hooks_and_stop_hooks_are_confined_if_the_settings_say_so() {
-    for (hooks, expected) in [("hooks = true\n", false), ("", true)] {
+fn hooks_and_stop_hooks_are_confined_unless_the_settings_say_otherwise() {
+    for (hooks, expected) in [("", false), ("hooks = false\n", true)] {
         let stage = stage("hooks");
         let out = |name: &str| stage.path(&format!("out/{name}")).display().to_string();
         let settings = format!(
