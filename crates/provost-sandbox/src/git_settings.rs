@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::repository::Kept;
 use crate::Cover;
+use crate::repository::Kept;
 
 /// Maximum files of settings that are read, included ones too.
 const FILES_MAX: usize = 50;
+/// Sections whose values are names of people, branches and the like.
+const NAME_NO_FILES: &[&str] = &["user", "author", "committer", "branch", "color", "i18n", "init", "gui"];
 /// Maximum bytes of each.
 const BYTES_MAX: u64 = 1024 * 1024;
 
@@ -45,6 +47,7 @@ impl<'a> NamedFiles<'a> {
                     self.read(&path);
                 }
                 ("core", "hookspath") => self.hooks(&value),
+                (section, _) if NAME_NO_FILES.contains(&section) => {}
                 _ => self.words(&value),
             }
         }
@@ -58,10 +61,12 @@ impl<'a> NamedFiles<'a> {
         self.keep(outer.unwrap_or(folder), Cover::EmptyFolder);
     }
 
-    /// Files among the words of a value, which may be a command.
+    /// Files among the words of a value, which may be a command. One word alone is a program in `PATH`, or none.
     fn words(&mut self, value: &str) {
         let ends = |c: char| c.is_whitespace() || "!&|;()<>\"'`".contains(c);
+        let is_command = value.trim().contains(char::is_whitespace);
         let words = value.split(ends).chain([value]).filter(|word| !word.is_empty());
+        let words = words.filter(|word| is_command || word.contains('/'));
         for path in words.map(|word| self.whole(word, self.top)).collect::<BTreeSet<_>>() {
             if path.is_file() {
                 self.keep(path, Cover::Itself);

@@ -16,18 +16,55 @@ impl FileRules {
         if is_covered && kept.absent != Cover::Pinned {
             return;
         }
-        let above = path.ancestors().skip(1).take_while(|folder| *folder != root);
-        for folder in above.map(Path::to_owned).collect::<Vec<_>>().into_iter().rev() {
-            if crate::rules::is_absent(&folder) && !folder.is_dir() {
-                // What isn't there can't be made then, and what would be in it neither.
-                self.add(folder, Cover::EmptyFolder);
-                return;
-            }
-            self.pin(folder);
+        if !self.pin_above(path, &root) {
+            return;
         }
         match kept.absent {
             Cover::Pinned => self.pin(path.to_owned()),
             absent => self.add(path.to_owned(), absent),
+        }
+    }
+
+    /// Keeps the folders above a path from being renamed, as far as they may be written.
+    pub(crate) fn keep_above(&mut self, path: &Path) {
+        let root = self.write.iter().filter(|root| path.starts_with(root) && path != root.as_path());
+        if let Some(root) = root.max_by_key(|root| root.components().count()).cloned() {
+            self.pin_above(path, &root);
+        }
+    }
+
+    /// Pins the folders between `root` and a path. Where one isn't there, it is covered, and with it all that would be in
+    /// it: then this is false.
+    fn pin_above(&mut self, path: &Path, root: &Path) -> bool {
+        let above = path.ancestors().skip(1).take_while(|folder| *folder != root).map(Path::to_owned);
+        for folder in above.collect::<Vec<_>>().into_iter().rev() {
+            if !folder.is_dir() {
+                self.add(folder, Cover::EmptyFolder);
+                return false;
+            }
+            self.pin(folder);
+        }
+        true
+    }
+
+    /// Has what the settings deny be unreadable also if it is made while a program runs.
+    pub(crate) fn deny_what_is_absent(&mut self) {
+        let absent = self.denied.iter().filter(|path| !path.exists()).cloned().collect::<Vec<_>>();
+        for path in absent {
+            let is_shown = self.shown.iter().any(|shown| path.parent() == Some(shown.folder.as_path()));
+            let is_elsewhere = !self.read_only_from.is_empty();
+            if self.write.iter().any(|root| path.starts_with(root)) {
+                self.keep(&Kept { path: path.clone(), absent: Cover::EmptyFile });
+                // Unless a folder above it is what is covered.
+                if self.protected.iter().any(|known| known.path == path) {
+                    self.masked.push(path);
+                }
+            } else if !is_shown && !is_elsewhere {
+                self.gaps.push(format!(
+                    "{} isn't there: if it is made while a program runs, that one reads it",
+                    path.display()
+                ));
+            }
         }
     }
 
@@ -48,7 +85,8 @@ impl FileRules {
     /// where `.git` is none, and read its settings. One needs a folder `refs`, or `objects`, and no other folder for them.
     pub(crate) fn no_bare_repository(&mut self, workspace: &Path) {
         self.add(workspace.join("commondir"), Cover::Nothing);
-        let absent = ["refs", "objects"].map(|name| workspace.join(name)).into_iter().find(|path| !path.is_dir());
+        let absent =
+            ["refs", "objects"].map(|name| workspace.join(name)).into_iter().find(|path| !path.is_dir());
         match absent {
             Some(path) => self.add(path, Cover::Nothing),
             None => self.gaps.push(format!(

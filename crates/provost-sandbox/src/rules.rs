@@ -7,7 +7,10 @@ use provost_event::{SandboxMode, SandboxPolicy};
 use provost_harness::{PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
 
 use crate::caches::{Cache, caches};
+use crate::denial::real;
+use crate::homes::homes;
 use crate::repository::{self, Exclude, Kept, Repository};
+use crate::shown::Shown;
 
 /// The user and the folders that rules are made for.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +42,10 @@ pub struct FileRules {
     pub caches: Vec<Cache>,
     /// The repository's file of ignored names, which shows covers as ignored in the box.
     pub exclude: Option<Exclude>,
+    /// Folders of which only some entries are seen.
+    pub shown: Vec<Shown>,
+    /// What the settings deny to be read.
+    pub denied: Vec<PathBuf>,
     /// What can't be protected, and why.
     pub gaps: Vec<String>,
 }
@@ -118,6 +125,8 @@ impl FileRules {
             workspace: workspace.to_owned(),
             write: Vec::new(),
             masked: masked(policy, workspace, places),
+            shown: Vec::new(),
+            denied: policy.deny_read.iter().map(|path| real(path)).collect(),
             protected: Vec::new(),
             read_only_from: Vec::new(),
             caches: caches(places, workspace),
@@ -140,8 +149,15 @@ impl FileRules {
             }
             let scripts = policy.protect.iter().cloned();
             kept.extend(scripts.map(|path| Kept { path, absent: Cover::Itself }));
+            kept.extend(settings_folder(places).map(|path| Kept { path, absent: Cover::EmptyFolder }));
+            kept.retain(|kept| !rules.masked.contains(&kept.path));
             kept.iter().for_each(|kept| rules.keep(kept));
+            rules.masked.clone().iter().for_each(|masked| rules.keep_above(masked));
         }
+        if mode != SandboxMode::Strict {
+            rules.show_home(places);
+        }
+        rules.deny_what_is_absent();
         rules
     }
 
@@ -192,11 +208,12 @@ impl FileRules {
             // What the agent works in may lie in a folder that is masked.
             let is_own = |own: &PathBuf| path.starts_with(own) && own.starts_with(masked);
             return (!self.write.iter().any(is_own) && !is_own(&self.workspace)).then(|| {
-                format!(
-                    "{} may not be read: {} holds credentials or Provost's own state",
-                    path.display(),
-                    masked.display()
-                )
+                let why = if self.denied.contains(masked) {
+                    "sandbox.deny_read names"
+                } else {
+                    "credentials or Provost's own state are in"
+                };
+                format!("{} may not be read: {why} {}", path.display(), masked.display())
             });
         }
         if self.read_only_from.is_empty() || is_within(&self.read_only_from) || is_within(&self.write) {
@@ -244,7 +261,7 @@ pub(crate) fn is_absent(path: &Path) -> bool {
     if facts.is_dir() {
         return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     }
-    facts.is_file() && facts.len() == 0
+    !facts.is_symlink() && facts.len() == 0
 }
 
 fn is_symlink(path: &Path) -> bool {
@@ -253,7 +270,9 @@ fn is_symlink(path: &Path) -> bool {
 
 /// What is there of all that is never read, without symlinks.
 fn masked(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Vec<PathBuf> {
-    let mut all = masked_paths(places.home.as_deref(), Some(&places.state));
+    let mut all = masked_paths(None, Some(&places.state));
+    all.extend(homes(places).iter().flat_map(|home| masked_paths(Some(home), None)));
+    all.extend(settings_folder(places));
     let cargo = places.variables.get("CARGO_HOME").map(PathBuf::from);
     let files = ["credentials", "credentials.toml"];
     all.extend(cargo.iter().flat_map(|home| files.map(|name| home.join(name))));
@@ -266,6 +285,13 @@ fn masked(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Vec<Path
     found.sort();
     found.dedup();
     found
+}
+
+/// The folder of the user's settings of Provost, which decide what agents may.
+fn settings_folder(places: &Places) -> Option<PathBuf> {
+    let given = places.variables.get("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = given.or_else(|| places.home.as_ref().map(|home| home.join(".config")))?;
+    Some(real(&folder.join("provost")))
 }
 
 /// Files with secrets of other projects: those beside the workspace, above it, and one folder deep in the home folder.

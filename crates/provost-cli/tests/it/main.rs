@@ -166,6 +166,9 @@ mod sandbox_escapes;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod sandbox_later;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_meanwhile;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]

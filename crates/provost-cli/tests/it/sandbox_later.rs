@@ -21,7 +21,9 @@ const BARE: &str = "mkdir -p objects refs/heads; echo 'ref: refs/heads/main' > H
 fn is_run_by_git(stage: &Stage, folder: &str, script: &str) -> bool {
     let folder = stage.path(folder).display().to_string();
     stage.provost(&["sandbox", "run", "-C", &folder, "--", "sh", "-c", &format!("cd {folder}; {script}")]);
-    stage.outside(&format!("cd {folder}; git status --short; git -c user.name=a -c user.email=b@c commit -q --allow-empty -m x"));
+    stage.outside(&format!(
+        "cd {folder}; git status --short; git -c user.name=a -c user.email=b@c commit -q --allow-empty -m x"
+    ));
     stage.path("out/ran").exists()
 }
 
@@ -29,8 +31,14 @@ fn is_run_by_git(stage: &Stage, folder: &str, script: &str) -> bool {
 fn git_runs_nothing_of_a_repository_that_was_made_at_the_top_of_the_workspace() {
     for (name, folder, script) in [
         ("valid", "work", format!("mv .git/HEAD .git/H; {BARE}")),
-        ("elsewhere", "work", format!("mv .git/HEAD .git/H; {BARE}; rm -rf refs objects; mkdir -p evil/objects evil/refs; \
-            cp config evil; echo evil > commondir")),
+        (
+            "elsewhere",
+            "work",
+            format!(
+                "mv .git/HEAD .git/H; {BARE}; rm -rf refs objects; mkdir -p evil/objects evil/refs; \
+            cp config evil; echo evil > commondir"
+            ),
+        ),
         ("none", "work2", BARE.to_owned()),
         ("below", "work/sub", BARE.to_owned()),
     ] {
@@ -56,6 +64,9 @@ fn git_runs_nothing_that_its_settings_name_in_the_workspace() {
         assert!(!is_run_by_git(&stage, "work", script), "{script}");
         assert!(!stage.path("work/changed").exists(), "{script}");
     }
+    let works = stage.outside("git config user.name mine; touch mine").status.success()
+        && stage.inside("echo x > mine").status.success();
+    assert!(works, "a name in the settings is no file");
     let listed = text(&stage.provost(&["sandbox", "explain"]));
     for name in ["work/.husky  decides", "work/team.gitconfig  decides", "work/tools/watch  decides"] {
         assert!(listed.contains(name), "{name}: {listed}");
@@ -73,7 +84,9 @@ fn git_runs_nothing_of_submodules_that_were_added_or_replaced() {
     let stage = stage("added");
     assert!(!is_run_by_git(&stage, "work", &added));
     for script in [
-        format!("mv sm sm0; cp -r sm0 sm; rm -f sm/.git; cp -r .git/modules/sm sm/.git; printf '[core]\\n\\tworktree = ..\\n' >> sm/.git/config; {evil} >> sm/.git/config"),
+        format!(
+            "mv sm sm0; cp -r sm0 sm; rm -f sm/.git; cp -r .git/modules/sm sm/.git; printf '[core]\\n\\tworktree = ..\\n' >> sm/.git/config; {evil} >> sm/.git/config"
+        ),
         format!("rm -f sm/.git; git init -q sm; {evil} >> sm/.git/config"),
         format!("{evil} >> .git/modules/sm/config"),
     ] {
@@ -94,7 +107,8 @@ fn provosts_git_is_not_one_that_an_agent_made() {
     let stage = stage("git");
     let ran = stage.path("out/ran").display().to_string();
     let script = format!("mkdir -p bin; printf \"#!/bin/sh\\ntouch {ran}\\n\" > bin/git; chmod +x bin/git");
-    stage.project(&format!("{{ tools: [{{ shell: {{ command: '{}' }} }}] }}", script.replace('\'', "''")), "");
+    stage
+        .project(&format!("{{ tools: [{{ shell: {{ command: '{}' }} }}] }}", script.replace('\'', "''")), "");
     let path = format!("{}:{}", stage.path("work/bin").display(), std::env::var("PATH").unwrap());
     for args in [["run", "do it"].as_slice(), &["diff", "last", "--stat"]] {
         let done = stage.command(env!("CARGO_BIN_EXE_provost"), args).env("PATH", &path).output().unwrap();
@@ -126,7 +140,10 @@ fn the_scripts_of_hooks_are_not_the_agents_to_write() {
         "{{ tools: [{{ shell: {{ command: '{attack}' }} }}] }}, {{ tools: [{{ write_file: {{ path: scripts/guard.sh, content: x }} }}] }}"
     );
     for hooks in ["", "hooks = false\n"] {
-        stage.project(&tools, &format!("{hooks}[[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"sh ./scripts/guard.sh\"\n"));
+        stage.project(
+            &tools,
+            &format!("{hooks}[[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"sh ./scripts/guard.sh\"\n"),
+        );
         let done = stage.provost(&["run", "do it"]);
         assert!(done.status.success(), "{}", text(&done));
         assert_eq!(fs::read_to_string(stage.path("work/scripts/guard.sh")).unwrap(), "exit 0\n");
@@ -138,7 +155,11 @@ fn the_scripts_of_hooks_are_not_the_agents_to_write() {
 fn a_projects_file_widens_nothing_where_the_users_settings_have_no_sandbox() {
     let stage = stage("untrusted");
     let out = stage.path("out").display().to_string();
-    for widening in [format!("write = [\"{out}\"]"), "network = \"open\"".to_owned(), "allow_hosts = [\"evil.example\"]".to_owned()] {
+    for widening in [
+        format!("write = [\"{out}\"]"),
+        "network = \"open\"".to_owned(),
+        "allow_hosts = [\"evil.example\"]".to_owned(),
+    ] {
         stage.write("work/provost.toml", &format!("[sandbox]\n{widening}\n"));
         let done = stage.inside("echo x > $OUT/new");
         assert_eq!(done.status.code(), Some(2), "{widening}: {}", text(&done));
@@ -148,5 +169,8 @@ fn a_projects_file_widens_nothing_where_the_users_settings_have_no_sandbox() {
     assert!(stage.provost(&["trust", "--yes"]).status.success());
     assert!(stage.provost(&["sandbox", "run", "--", "true"]).status.success());
     stage.write("work/provost.toml", "[sandbox]\nmode = \"workspace\"\nexternal = false\n");
-    assert!(stage.provost(&["sandbox", "run", "--", "true"]).status.success(), "what `init` writes widens nothing");
+    assert!(
+        stage.provost(&["sandbox", "run", "--", "true"]).status.success(),
+        "what `init` writes widens nothing"
+    );
 }

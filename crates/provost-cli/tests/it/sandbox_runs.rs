@@ -196,6 +196,12 @@ fn the_proxy_passes_on_to_listed_hosts_only() {
     };
     let get = |host: &str| format!("GET http://{host}:{port}/ HTTP/1.1~Host: x~~");
     let listed = format!("127.0.0.1:{port}");
+    // A client that follows the variables by itself.
+    let client =
+        format!("$PY 'import urllib.request as u; print(u.urlopen(\"http://{listed}/\", timeout=5).status)'");
+    let args = ["sandbox", "run", "--network", "proxy", "--allow-host", &listed, "--", "sh", "-c", &client];
+    let answer = text(&stage.provost(&args));
+    assert!(answer.contains("200"), "{answer}");
     let answer = ask(&listed, &get("127.0.0.1"));
     assert!(answer.contains("200 OK"), "{answer}");
     let answer = ask("example.com", &get("127.0.0.1"));

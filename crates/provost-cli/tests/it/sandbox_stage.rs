@@ -194,7 +194,10 @@ fn peers(root: &Path, name: &str) -> (Peers, Vec<(&'static str, String)>) {
         }
     });
     assert!(v4.as_raw_fd() > 2);
-    (Peers { _v4: v4, _v6: v6, _socket: socket, _datagrams: datagrams, _abstract: abstract_socket }, variables)
+    (
+        Peers { _v4: v4, _v6: v6, _socket: socket, _datagrams: datagrams, _abstract: abstract_socket },
+        variables,
+    )
 }
 
 /// Answers each connection as a server of HTTP would, until the test ends.
