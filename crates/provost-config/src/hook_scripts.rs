@@ -9,8 +9,8 @@ use crate::Settings;
 
 /// Programs that run the script that their first argument names.
 const RUN_SCRIPTS: &[&str] = &[
-    "sh", "bash", "dash", "ksh", "zsh", "fish", "env", "exec", "nice", "timeout", "python", "python3", "node", "deno",
-    "bun", "ruby", "perl", "php", "run", "uv",
+    "sh", "bash", "dash", "ksh", "zsh", "fish", "env", "exec", "nice", "timeout", "python", "python3",
+    "node", "deno", "bun", "ruby", "perl", "php", "run", "uv",
 ];
 /// How a command names the folder of the project.
 const PROJECT: &[&str] = &["${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR"];
@@ -73,9 +73,9 @@ mod tests {
                     [[stop_hooks]]\nname = \"b\"\ncommand = \"cd . && ./verify outside; pytest tests.py\"\n";
         fs::write(workspace.join("provost.toml"), text).unwrap();
         let settings = loaded(&workspace);
-        let names = hook_scripts(&settings, &workspace).into_iter().map(|path| {
-            path.strip_prefix(&workspace).unwrap().display().to_string()
-        });
+        let names = hook_scripts(&settings, &workspace)
+            .into_iter()
+            .map(|path| path.strip_prefix(&workspace).unwrap().display().to_string());
         assert_eq!(names.collect::<Vec<_>>(), ["check.py", "guard.sh", "rules.txt", "verify"]);
     }
 

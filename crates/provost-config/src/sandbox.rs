@@ -134,7 +134,12 @@ pub(crate) const SANDBOX: &[Setting<Settings>] = &[
         ..sandbox("write")
     },
     Setting {
-        kind: Kind::List(|s, text| add(&mut s.sandbox.deny_read, text)),
+        kind: Kind::List(|s, text| {
+            if text.contains(['*', '?', '[']) {
+                return Err(format!("each must be a file or folder, not a pattern (is `{text}`)"));
+            }
+            add(&mut s.sandbox.deny_read, text)
+        }),
         default: SettingDefault::Unset("none"),
         example: r#"["~/.config/gh"]"#,
         words: "Folders and files that may not be read, besides the built-in list: keys of ssh and of clouds, credentials \

@@ -18,6 +18,8 @@ use crate::wiring::{state_dir, variables};
 
 /// The exit status when no sandbox can be made.
 const NO_SANDBOX: u8 = 125;
+/// The exit status when there is no such program, as shells have it.
+const NOT_FOUND: u8 = 127;
 
 pub(super) fn sandbox(command: SandboxCommand) -> anyhow::Result<Exit> {
     match command {
@@ -56,6 +58,13 @@ impl Here {
         with_arguments(&mut settings.sandbox, args);
         if is_assumed {
             settings.sandbox.mode = SandboxMode::Workspace;
+        }
+        if !args.allow_host.is_empty() && settings.sandbox.network != SandboxNetwork::Proxy {
+            return Err(Refusal::new(
+                "--allow-host has no effect: hosts are reached through the proxy only",
+                "add --network proxy",
+            )
+            .into());
         }
         let policy = settings.sandbox_policy(&folder, home_folder().as_deref());
         Ok(Self { policy, folder, settled, folders, is_assumed })
@@ -105,9 +114,17 @@ fn run(args: SandboxRunArgs) -> anyhow::Result<Exit> {
     };
     let launch =
         Launch { cwd: if launch.cwd.starts_with(&here.folder) { launch.cwd } else { here.folder }, ..launch };
-    let status = run_attached(&launch).with_context(|| {
-        format!("{} can't be started in the sandbox", Path::new(&launch.program).display())
-    })?;
+    let status = match run_attached(&launch) {
+        Ok(status) => status,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            tell(&format!("error: {}: there is no such program", Path::new(&launch.program).display()));
+            return Ok(Exit::Status(NOT_FOUND));
+        }
+        Err(error) => {
+            let program = Path::new(&launch.program).display().to_string();
+            return Err(error).with_context(|| format!("{program} can't be started in the sandbox"));
+        }
+    };
     confined.denials("").iter().for_each(|denial| tell(&format!("sandbox: {denial}")));
     // Removes the folder of the box, and covers.
     drop((launch, confined, sandbox));
@@ -160,7 +177,14 @@ fn page(explanation: &Explanation, is_assumed: bool) -> String {
     } else {
         listed(&mut text, "reads", &paths(&explanation.read, ""));
     }
-    listed(&mut text, "but not", &paths(&explanation.masked, "holds credentials or Provost's own state"));
+    listed(
+        &mut text,
+        "but not",
+        &paths(
+            &explanation.masked,
+            "holds credentials or Provost's own state, or sandbox.deny_read names it",
+        ),
+    );
     listed(&mut text, "command", &explanation.command);
     explanation.gaps.iter().for_each(|gap| text.push_str(&format!("note      {gap}\n")));
     text
