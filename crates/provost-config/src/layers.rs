@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
+use provost_event::SandboxMode;
 
 use super::declare::From;
 use super::errors::{ConfigError, Problem, Source, Spot};
@@ -81,6 +82,8 @@ pub struct Request<'a> {
     pub flags: &'a [Override],
     /// The tools that permissions, hooks and agents may name.
     pub tools: AvailableTools<'a>,
+    /// The mode of the sandbox where the user's settings have none: a project's file is compared with it.
+    pub assumed_mode: SandboxMode,
 }
 
 impl<'a> Request<'a> {
@@ -91,7 +94,7 @@ impl<'a> Request<'a> {
         variables: &'a BTreeMap<String, String>,
         tools: AvailableTools<'a>,
     ) -> Self {
-        Self { scope, folder, file: None, variables, flags: &[], tools }
+        Self { scope, folder, file: None, variables, flags: &[], tools, assumed_mode: SandboxMode::Off }
     }
 }
 
@@ -119,7 +122,8 @@ pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
     }
     let before = Before {
         permission: loading.settings.permissions.default_permission(),
-        sandbox: loading.settings.sandbox.clone(),
+        sandbox: loading.settings.sandbox.assuming(request.assumed_mode),
+        assumed_mode: request.assumed_mode,
     };
     match request.file {
         Some(file) if !file.exists() => loading.problems.push(unreadable(file, "there is no such file")),

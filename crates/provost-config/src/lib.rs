@@ -46,6 +46,7 @@ mod flow;
 mod gateway;
 mod goal;
 mod hook;
+mod hook_scripts;
 mod imported;
 mod item;
 mod known_tools;

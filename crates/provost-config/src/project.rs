@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use provost_event::{HookProgram, Permission};
+use provost_event::{HookProgram, Permission, SandboxMode};
 
 use super::errors::Source;
 use super::hook::runs;
@@ -62,6 +62,8 @@ pub(crate) struct Before {
     /// The rule for calls that no pattern matched.
     pub(crate) permission: Permission,
     pub(crate) sandbox: SandboxSettings,
+    /// The mode of the sandbox where settings have none.
+    pub(crate) assumed_mode: SandboxMode,
 }
 
 /// What the project's files request that needs consent: to run programs, to send data somewhere, to let an agent
@@ -76,7 +78,7 @@ pub(crate) fn requests(loading: &Loading, before: &Before) -> Vec<ProjectRequest
     all.extend(imported(loading));
     all.extend(programs(loading));
     all.extend(recordings(loading));
-    all.extend(sandbox::widenings(loading, &before.sandbox));
+    all.extend(sandbox::widenings(loading, before));
     all
 }
 

@@ -7,7 +7,8 @@ use provost_event::{SandboxLimits, SandboxMode, SandboxNetwork, SandboxPolicy};
 use crate::Settings;
 use crate::declare::{Kind, Setting, SettingDefault};
 use crate::errors::Source;
-use crate::project::ProjectRequest;
+use crate::hook_scripts::hook_scripts;
+use crate::project::{Before, ProjectRequest};
 use crate::value::variable_name;
 use crate::{FILE_NAME, Loading};
 
@@ -49,6 +50,14 @@ pub fn home_folder() -> Option<PathBuf> {
 }
 
 impl SandboxSettings {
+    /// The same with this mode, if it has none. What isn't confined by it then says nothing of hooks and external agents.
+    pub(crate) fn assuming(&self, mode: SandboxMode) -> Self {
+        if self.mode != SandboxMode::Off || mode == SandboxMode::Off {
+            return self.clone();
+        }
+        Self { mode, external: false, hooks: false, ..self.clone() }
+    }
+
     /// The policy of agents in `workspace`, of a user with this home folder.
     pub fn policy(&self, workspace: &Path, home: Option<&Path>) -> SandboxPolicy {
         if self.mode == SandboxMode::Off {
@@ -60,12 +69,24 @@ impl SandboxSettings {
             require: self.require,
             write: paths(&self.write),
             deny_read: paths(&self.deny_read),
+            protect: Vec::new(),
             network: self.network,
             allow_hosts: self.allow_hosts.clone(),
             env: self.env.clone(),
             limits: self.limits,
             hooks: self.hooks,
         }
+    }
+}
+
+impl Settings {
+    /// The policy of the sandbox for agents in `workspace`, of a user with this home folder.
+    pub fn sandbox_policy(&self, workspace: &Path, home: Option<&Path>) -> SandboxPolicy {
+        let policy = self.sandbox.policy(workspace, home);
+        if policy.is_off() {
+            return policy;
+        }
+        SandboxPolicy { protect: hook_scripts(self, workspace), ..policy }
     }
 }
 
@@ -113,7 +134,12 @@ pub(crate) const SANDBOX: &[Setting<Settings>] = &[
         ..sandbox("write")
     },
     Setting {
-        kind: Kind::List(|s, text| add(&mut s.sandbox.deny_read, text)),
+        kind: Kind::List(|s, text| {
+            if text.contains(['*', '?', '[']) {
+                return Err(format!("each must be a file or folder, not a pattern (is `{text}`)"));
+            }
+            add(&mut s.sandbox.deny_read, text)
+        }),
         default: SettingDefault::Unset("none"),
         example: r#"["~/.config/gh"]"#,
         words: "Folders and files that may not be read, besides the built-in list: keys of ssh and of clouds, credentials \
@@ -156,9 +182,11 @@ pub(crate) const SANDBOX: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.sandbox.hooks = truth),
-        default: SettingDefault::Is("false"),
-        example: "true",
-        words: "Whether hooks and stop hooks that are commands run in the agent's sandbox too.",
+        default: SettingDefault::Is("true"),
+        example: "false",
+        words: "Whether hooks and stop hooks that are commands run in the agent's sandbox too. false: they have your rights, \
+                and so has what the agent writes and they run: a Makefile, a test, a build script. The files that their \
+                commands name can't be written by the agent either way.",
         ..sandbox("hooks")
     },
     Setting {
@@ -253,8 +281,9 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 /// What a project's file widens, compared with the settings before it.
-pub(crate) fn widenings(loading: &Loading, before: &SandboxSettings) -> Vec<ProjectRequest> {
-    let now = &loading.settings.sandbox;
+pub(crate) fn widenings(loading: &Loading, before: &Before) -> Vec<ProjectRequest> {
+    let now = loading.settings.sandbox.assuming(before.assumed_mode);
+    let before = &before.sandbox;
     let mut all = Vec::new();
     let mut add = |source: &Source, what: &str, body: String| {
         if source.is_projects() {

@@ -22,6 +22,9 @@ pub struct SandboxPolicy {
     /// Folders and files that may not be read besides those that never may, absolute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_read: Vec<PathBuf>,
+    /// Files that stay as they are though they lie where may be written, absolute: those that hooks run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub protect: Vec<PathBuf>,
     /// What of the network may be reached.
     #[serde(skip_serializing_if = "is_default")]
     pub network: SandboxNetwork,

@@ -8,6 +8,7 @@
 
 mod confined;
 mod found;
+mod program;
 mod settings;
 mod stand_in;
 
@@ -305,12 +306,19 @@ impl<'a> Git<'a> {
         }
     }
 
+    /// The folders that agents may write: this one, the work tree, and that of the repository.
+    fn where_agents_work(&self) -> Vec<PathBuf> {
+        let common = Some(self.found.common.as_path()).filter(|common| common.ends_with(".git"));
+        let found = [Some(self.folder.as_path()), self.found.top.as_deref(), common.and_then(Path::parent)];
+        program::by_both_names(found.into_iter().flatten())
+    }
+
     fn env(&self) -> Vec<(OsString, OsString)> {
         let mut env = allowed_env(&[]);
         env.retain(|(name, _)| name != "LC_ALL");
         for (name, value) in &mut env {
             if name == "PATH" {
-                *value = absolute_only(value);
+                *value = program::search_path(value, &self.where_agents_work());
             }
         }
         env.extend(ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
@@ -324,26 +332,9 @@ impl<'a> Git<'a> {
     }
 }
 
-/// A search path without relative folders: a workspace may contain a `git` of its own.
-fn absolute_only(path: &OsStr) -> OsString {
-    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-    std::env::join_paths(folders).unwrap_or_default()
-}
-
 /// The end of its error output, which has the cause.
 fn words(said: &str) -> String {
     let said = said.trim();
     let skipped = said.chars().count().saturating_sub(WORDS_CHARS_MAX);
     said.chars().skip(skipped).collect()
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use super::absolute_only;
-
-    #[test]
-    fn folders_that_depend_on_where_one_is_are_no_place_to_look_for_git() {
-        let path = absolute_only(":/usr/bin:.:bin:/bin::./node_modules/.bin".as_ref());
-        assert_eq!(path, "/usr/bin:/bin");
-    }
 }

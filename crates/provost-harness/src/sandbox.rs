@@ -31,7 +31,7 @@ pub(crate) fn is_cover(workspace: &Path, path: &Path) -> bool {
         Ok(facts) if facts.is_dir() => {
             std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
         }
-        Ok(facts) => facts.is_file() && facts.len() == 0,
+        Ok(facts) => !facts.is_symlink() && facts.len() == 0,
         Err(_) => false,
     }
 }

@@ -446,7 +446,7 @@ pub(crate) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy 
         limits: Limits { outage_max_ms: settings.outage_max_ms, ..settings.limits },
         hooks: settings.all_hooks().into_iter().map(|placed| placed.policy).collect(),
         permissions: permissions_of(settings, workspace),
-        sandbox: settings.sandbox.policy(workspace, provost_config::home_folder().as_deref()),
+        sandbox: settings.sandbox_policy(workspace, provost_config::home_folder().as_deref()),
         ..AgentPolicy::new(ModelPolicy::new("", 0), workspace.to_owned())
     }
 }

@@ -46,6 +46,7 @@ impl Shared {
         let made = folders::private(&folder).and_then(|()| {
             // What covers a file that isn't read: an empty one.
             std::fs::write(folder.join("empty"), "")?;
+            folders::unreadable(&folder.join("unreadable"))?;
             remove_dead_boxes(&folder.join("boxes"));
             Covers::open(&folder.join("covers"))
         });
@@ -200,6 +201,15 @@ struct Opened {
 
 impl AgentBox {
     pub(crate) fn new(request: SandboxRequest<'_>, shared: Arc<Shared>) -> Result<Self, String> {
+        let writes =
+            std::iter::once(request.workspace).chain(request.policy.write.iter().map(PathBuf::as_path));
+        if let Some(folder) = writes.into_iter().find(|folder| shared.parts.bwrap.starts_with(real(folder))) {
+            let bwrap = shared.parts.bwrap.display();
+            return Err(format!(
+                "{bwrap} lies in {}, where the agent may write: work elsewhere, or install it elsewhere",
+                folder.display()
+            ));
+        }
         let hosts = request.policy.allow_hosts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         let folder = BoxFolder::make(&shared.parts)
             .map_err(|error| format!("the folder of a box can't be made: {error}"))?;
@@ -267,7 +277,7 @@ impl Inner {
         let proxy = match listener {
             None => None,
             Some(listener) => {
-                env = environment(listener.local_addr()?.port());
+                env = environment(listener.local_addr()?.port(), &self.hosts);
                 let proxy = Proxy { hosts: self.hosts.clone(), denials: Arc::clone(&self.denied) };
                 Some(self.shared.serve(Inlet::Proxy(proxy), listener)?)
             }

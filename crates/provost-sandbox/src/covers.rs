@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -51,13 +52,16 @@ impl Covers {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if !held.made.contains(path) && (path.symlink_metadata().is_err() || self.is_others(path)) {
             let line = path.to_str().filter(|text| !text.contains('\n'));
-            let line = line.ok_or_else(|| io::Error::other("a path that isn't text can't be covered"))?;
+            let line = line.ok_or_else(|| {
+                io::Error::other("its path has a line break or isn't text: rename the folder")
+            })?;
             writeln!(held.file, "{line}")?;
             held.file.sync_data()?;
             held.made.insert(path.to_owned());
         }
         match kind {
             CoverKind::Folder => fs::create_dir(path),
+            CoverKind::Unlisted => unlisted(path),
             CoverKind::File => OpenOptions::new().write(true).create_new(true).open(path).map(drop),
             CoverKind::ThisFolder => whole_at_once(path),
         }
@@ -96,8 +100,20 @@ impl Drop for Covers {
 pub(crate) enum CoverKind {
     Folder,
     File,
+    /// A file that version control doesn't list.
+    Unlisted,
     /// A file that names the folder it is in.
     ThisFolder,
+}
+
+/// Makes what version control neither lists nor adds: a socket, or where the file system has none an empty file.
+fn unlisted(path: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    match mknodat(CWD, path, FileType::Socket, Mode::RUSR | Mode::WUSR, 0) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::EXIST) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => OpenOptions::new().write(true).create_new(true).open(path).map(drop),
+    }
 }
 
 /// Makes a file that is never seen without its content.
@@ -145,6 +161,8 @@ fn remove<'a>(made: impl DoubleEndedIterator<Item = &'a PathBuf>) {
         let Ok(facts) = path.symlink_metadata() else { continue };
         if facts.is_dir() {
             let _ = fs::remove_dir(path);
+        } else if facts.file_type().is_socket() {
+            let _ = fs::remove_file(path);
         } else if facts.is_file()
             && (facts.len() == 0 || fs::read(path).is_ok_and(|text| text == THIS_FOLDER.as_bytes()))
         {

@@ -80,11 +80,16 @@ fn network_denied(network: SandboxNetwork) -> Option<String> {
     }
 }
 
-/// The paths in a line, absolute and without symlinks as far as they are there.
+/// The paths in a line, absolute and without symlinks as far as they are there: the last, which the message is about,
+/// first. A program's own name, with which its messages begin, isn't one of them.
 fn paths(line: &str, workspace: &Path) -> Vec<PathBuf> {
     let Some(pattern) = PATHS.as_ref() else { return Vec::new() };
     let texts = pattern.captures_iter(line).filter_map(|groups| groups.iter().skip(1).flatten().next());
-    texts.map(|text| real(&workspace.join(text.as_str()))).collect()
+    let mut texts = texts.collect::<Vec<_>>();
+    if texts.len() > 1 && texts.first().is_some_and(|text| text.start() == 0) {
+        texts.remove(0);
+    }
+    texts.iter().rev().map(|text| real(&workspace.join(text.as_str()))).collect()
 }
 
 /// The path without symlinks, as far as it is there.

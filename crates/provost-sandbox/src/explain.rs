@@ -77,9 +77,24 @@ pub fn explain(policy: &SandboxPolicy, workspace: &Path, places: &Places, comman
         masked: rules.masked.clone(),
         network: policy.network,
         hosts: policy.allow_hosts.clone(),
-        command: command.iter().filter_map(|word| word_explained(word, &rules)).collect(),
+        command: parts(command).filter_map(|word| word_explained(word, &rules)).collect(),
         gaps: rules.gaps,
     }
+}
+
+/// The words of a command, those of a script and the values of options apart.
+fn parts(command: &[String]) -> impl Iterator<Item = &str> {
+    let words = command.iter().flat_map(|word| {
+        let is_one = !word.contains(ends_word) || Path::new(word).exists();
+        let whole = is_one.then_some(word.as_str());
+        let split = (!is_one).then(|| word.split(ends_word)).into_iter().flatten();
+        whole.into_iter().chain(split)
+    });
+    words.filter(|word| !word.is_empty())
+}
+
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || "=&|;<>()\"'`".contains(c)
 }
 
 /// What may be done with a word of a command that is a path.

@@ -16,6 +16,16 @@ pub(crate) fn private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
+/// Makes an empty file that can't be opened, unless it is there.
+#[cfg(target_os = "linux")]
+pub(crate) fn unreadable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// A name of this process's own.
 pub(crate) fn unique() -> String {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -16,10 +16,13 @@ mod denial;
 mod explain;
 mod folders;
 mod git_settings;
+mod homes;
+mod keeping;
 mod probe;
 mod repository;
 mod rules;
 mod sandbox;
+mod shown;
 
 #[cfg(target_os = "linux")]
 mod agent_box;
@@ -47,3 +50,4 @@ pub use proxy::HostPattern;
 pub use repository::Exclude;
 pub use rules::{Cover, FileRules, Places, Protected};
 pub use sandbox::{LocalSandbox, SandboxOptions};
+pub use shown::{Shown, ShownEntry};

@@ -1,20 +1,34 @@
 //! How the git repository that an agent works in is protected: what a commit writes may be written, and what makes git
 //! run something stays as it is.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Cover, Protected, git_settings};
+use crate::denial::real;
+use crate::git_settings::{NamedFiles, values};
+use crate::{Cover, Protected};
 
 /// What of a repository may be written, and what stays as it is.
 #[derive(Debug, Default)]
 pub(crate) struct Repository {
     pub(crate) write: Vec<PathBuf>,
     pub(crate) protected: Vec<Protected>,
+    /// What stays as it is and lies somewhere in a folder that may be written, or nowhere.
+    pub(crate) kept: Vec<Kept>,
+    /// The work trees that the data of submodules name.
+    module_work_trees: Vec<PathBuf>,
     /// The file with names that git doesn't list, and the folder that they are in.
     pub(crate) exclude: Option<Exclude>,
-    /// What can't be protected, and why.
-    pub(crate) gaps: Vec<String>,
+}
+
+/// A path that stays as it is where it lies in a folder that may be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// The path, without symlinks.
+    pub(crate) path: PathBuf,
+    /// What covers it if it isn't there; [`Cover::Pinned`]: it stays where it is, and may be written.
+    pub(crate) absent: Cover,
 }
 
 /// A repository's own file of names that git ignores.
@@ -59,7 +73,7 @@ pub(crate) fn of(workspace: &Path, home: Option<&Path>) -> Option<Repository> {
     if entry.is_dir() {
         let data = entry.canonicalize().ok()?;
         found.main(&data);
-        found.named_in_settings(&data, (entry.parent()?, home));
+        found.in_work_tree(&data, entry.parent()?, home);
         found.exclude = Exclude::of(&data, entry.parent()?);
         return Some(found);
     }
@@ -71,13 +85,13 @@ pub(crate) fn of(workspace: &Path, home: Option<&Path>) -> Option<Repository> {
         Ok(common) => {
             let common = own.join(common.trim()).canonicalize().ok()?;
             found.worktree(&own, &common);
-            found.named_in_settings(&common, (entry.parent()?, home));
+            found.in_work_tree(&common, entry.parent()?, home);
             found.exclude = Exclude::of(&common, entry.parent()?);
         }
         // A submodule.
         Err(_) => {
             found.main(&own);
-            found.named_in_settings(&own, (entry.parent()?, home));
+            found.in_work_tree(&own, entry.parent()?, home);
             found.exclude = Exclude::of(&own, entry.parent()?);
         }
     }
@@ -96,30 +110,43 @@ impl Repository {
         self.pin(data);
         self.settings(data);
         self.itself_if_there(&data.join("worktrees"));
-        let modules = data.join("modules");
-        if modules.is_dir() {
-            self.pin(&modules);
-            let mut left = MODULES_MAX;
-            self.modules(&modules, &mut left);
+        let mut left = MODULES_MAX;
+        self.modules(&data.join("modules"), &mut left);
+    }
+
+    /// What the settings name in a work tree, and its submodules' work trees.
+    fn in_work_tree(&mut self, data: &Path, top: &Path, home: Option<&Path>) {
+        let settings = ["config", "config.worktree"].map(|name| data.join(name));
+        self.kept.extend(NamedFiles::of(&settings, top, home));
+        let named = values(&top.join(".gitmodules"), "submodule", "path").into_iter().take(MODULES_MAX);
+        let named = named.map(|path| top.join(path)).filter(|path| path != top);
+        let all = named.chain(self.module_work_trees.drain(..)).collect::<BTreeSet<_>>();
+        for work_tree in all {
+            let entry = real(&work_tree).join(".git");
+            if entry.join("HEAD").is_file() {
+                self.kept.push(Kept { path: entry.clone(), absent: Cover::Pinned });
+                self.settings(&entry);
+            } else {
+                self.kept.push(Kept { path: entry, absent: Cover::EmptyFolder });
+            }
         }
     }
 
-    /// The data of submodules, which may be in each other's.
+    /// The data of submodules, which may be in each other's. None is added: git reads the settings of each.
     fn modules(&mut self, folder: &Path, left: &mut usize) {
+        self.cover(folder.to_owned(), Cover::EmptyFolder);
         let Ok(entries) = fs::read_dir(folder) else { return };
         for module in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()) {
             if *left == 0 {
                 return;
             }
             *left = left.saturating_sub(1);
-            self.pin(&module);
             if module.join("HEAD").is_file() {
+                self.pin(&module);
                 self.settings(&module);
-                let nested = module.join("modules");
-                if nested.is_dir() {
-                    self.pin(&nested);
-                    self.modules(&nested, left);
-                }
+                let work_trees = values(&module.join("config"), "core", "worktree").into_iter();
+                self.module_work_trees.extend(work_trees.map(|path| module.join(path)));
+                self.modules(&module.join("modules"), left);
             } else {
                 self.modules(&module, left);
             }
@@ -159,31 +186,6 @@ impl Repository {
             return;
         }
         self.cover(info.join("attributes"), Cover::EmptyFile);
-    }
-
-    /// What settings name in the work tree `top`: hooks that git runs, and further settings.
-    fn named_in_settings(&mut self, data: &Path, (top, home): (&Path, Option<&Path>)) {
-        let files = git_settings::files(data, home);
-        for (path, absent) in files.iter().flat_map(|file| git_settings::named(file, top)) {
-            if crate::denial::real(&path) != path {
-                self.gaps
-                    .push(format!("{} is reached by a symlink, which can't be protected", path.display()));
-                continue;
-            }
-            let mut above = path.ancestors().skip(1).take_while(|folder| *folder != top).collect::<Vec<_>>();
-            above.reverse();
-            for folder in above {
-                if !folder.is_dir() {
-                    // Nothing is made below it then.
-                    self.cover(folder.to_owned(), Cover::EmptyFolder);
-                    break;
-                }
-                self.pin(folder);
-            }
-            if path.parent().is_some_and(Path::is_dir) {
-                self.cover(path, absent);
-            }
-        }
     }
 
     /// Can't be renamed.

@@ -7,7 +7,10 @@ use provost_event::{SandboxMode, SandboxPolicy};
 use provost_harness::{GrantedFolder, PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
 
 use crate::caches::{Cache, caches};
-use crate::repository::{self, Exclude, Repository};
+use crate::denial::real;
+use crate::homes::homes;
+use crate::repository::{self, Exclude, Kept, Repository};
+use crate::shown::Shown;
 
 /// The user and the folders that rules are made for.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +42,10 @@ pub struct FileRules {
     pub caches: Vec<Cache>,
     /// The repository's file of ignored names, which shows covers as ignored in the box.
     pub exclude: Option<Exclude>,
+    /// Folders of which only some entries are seen.
+    pub shown: Vec<Shown>,
+    /// What the settings deny to be read.
+    pub denied: Vec<PathBuf>,
     /// What can't be protected, and why.
     pub gaps: Vec<String>,
     /// Folders of Provost's that programs use.
@@ -120,6 +127,8 @@ impl FileRules {
             workspace: workspace.to_owned(),
             write: Vec::new(),
             masked: masked(policy, workspace, places),
+            shown: Vec::new(),
+            denied: policy.deny_read.iter().map(|path| real(path)).collect(),
             protected: Vec::new(),
             read_only_from: Vec::new(),
             caches: caches(places, workspace),
@@ -133,31 +142,43 @@ impl FileRules {
         if writes {
             rules.write.push(workspace.to_owned());
             rules.write.extend(policy.write.iter().filter_map(|path| path.canonicalize().ok()));
-            rules.protect(workspace, places.home.as_deref());
+            let home = places.home.as_deref();
+            let mut kept = rules.protect(workspace, home);
             let others = rules.write.iter().skip(1).filter(|path| path.join(".git").exists());
-            let others = others
-                .filter_map(|path| repository::of(path, places.home.as_deref()))
-                .flat_map(|other| other.protected);
-            let others = others.collect::<Vec<_>>();
-            rules.protected.extend(others);
+            let others = others.filter_map(|path| repository::of(path, home)).collect::<Vec<_>>();
+            for other in others {
+                rules.protected.extend(other.protected);
+                kept.extend(other.kept);
+            }
+            let scripts = policy.protect.iter().cloned();
+            kept.extend(scripts.map(|path| Kept { path, absent: Cover::Itself }));
+            kept.extend(settings_folder(places).map(|path| Kept { path, absent: Cover::EmptyFolder }));
+            kept.retain(|kept| !rules.masked.contains(&kept.path));
+            kept.iter().for_each(|kept| rules.keep(kept));
+            rules.masked.clone().iter().for_each(|masked| rules.keep_above(masked));
         }
+        if mode != SandboxMode::Strict {
+            rules.show_home(places);
+        }
+        rules.deny_what_is_absent();
         rules
     }
 
-    fn protect(&mut self, workspace: &Path, home: Option<&Path>) {
+    /// Protects what is at the top of a workspace. Returns what lies further below.
+    fn protect(&mut self, workspace: &Path, home: Option<&Path>) -> Vec<Kept> {
         if is_symlink(&workspace.join(".git")) {
             self.gaps
                 .push(format!("{} is a symlink, which can't be protected", workspace.join(".git").display()));
         }
-        let found = repository::of(workspace, home);
-        if let Some(Repository { write, protected, exclude, gaps }) = found {
-            self.gaps.extend(gaps);
-            self.exclude = exclude;
-            self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
-            self.protected.extend(protected);
-        } else {
+        let found = repository::of(workspace, home).unwrap_or_default();
+        let Repository { write, protected, exclude, kept, .. } = found;
+        self.exclude = exclude;
+        self.write.extend(write.into_iter().filter(|path| !path.starts_with(workspace)));
+        if protected.is_empty() {
             self.add(workspace.join(".git"), Cover::EmptyFolder);
         }
+        self.protected.extend(protected);
+        self.no_bare_repository(workspace);
         PROTECTED_FOLDERS.iter().for_each(|name| self.add(workspace.join(name), Cover::EmptyFolder));
         PROTECTED_FILES.iter().for_each(|name| self.add(workspace.join(name), Cover::Nothing));
         for venv in VENVS.iter().map(|name| workspace.join(name)) {
@@ -167,10 +188,11 @@ impl FileRules {
                 self.add(venv.join("bin"), Cover::Itself);
             }
         }
+        kept
     }
 
     /// Protects a path; `absent` covers it if it isn't there.
-    fn add(&mut self, path: PathBuf, absent: Cover) {
+    pub(crate) fn add(&mut self, path: PathBuf, absent: Cover) {
         match path.symlink_metadata() {
             Ok(facts) if facts.is_symlink() => {
                 self.gaps.push(format!("{} is a symlink, which can't be protected", path.display()));
@@ -189,11 +211,12 @@ impl FileRules {
             // What the agent works in may lie in a folder that is masked.
             let is_own = |own: &PathBuf| path.starts_with(own) && own.starts_with(masked);
             return (!self.write.iter().any(is_own) && !is_own(&self.workspace)).then(|| {
-                format!(
-                    "{} may not be read: {} holds credentials or Provost's own state",
-                    path.display(),
-                    masked.display()
-                )
+                let why = if self.denied.contains(masked) {
+                    "sandbox.deny_read names"
+                } else {
+                    "credentials or Provost's own state are in"
+                };
+                format!("{} may not be read: {why} {}", path.display(), masked.display())
             });
         }
         if self.read_only_from.is_empty() || is_within(&self.read_only_from) || is_within(&self.write) {
@@ -209,8 +232,8 @@ impl FileRules {
     #[must_use]
     pub fn write_denied(&self, path: &Path) -> Option<String> {
         let shown = path.display();
-        let within = |one: &Protected| one.cover != Cover::Pinned && path.starts_with(&one.path);
-        if let Some(protected) = self.protected.iter().find(|one| within(one)) {
+        let nearest = self.nearest_protected(path);
+        if let Some(protected) = nearest.filter(|one| one.cover != Cover::Pinned) {
             return Some(format!(
                 "{shown} may not be written: {} decides what runs later, outside of the sandbox",
                 protected.path.display()
@@ -241,7 +264,7 @@ pub(crate) fn is_absent(path: &Path) -> bool {
     if facts.is_dir() {
         return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     }
-    facts.is_file() && facts.len() == 0
+    !facts.is_symlink() && facts.len() == 0
 }
 
 fn is_symlink(path: &Path) -> bool {
@@ -250,7 +273,9 @@ fn is_symlink(path: &Path) -> bool {
 
 /// What is there of all that is never read, without symlinks.
 fn masked(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Vec<PathBuf> {
-    let mut all = masked_paths(places.home.as_deref(), Some(&places.state));
+    let mut all = masked_paths(None, Some(&places.state));
+    all.extend(homes(places).iter().flat_map(|home| masked_paths(Some(home), None)));
+    all.extend(settings_folder(places));
     let cargo = places.variables.get("CARGO_HOME").map(PathBuf::from);
     let files = ["credentials", "credentials.toml"];
     all.extend(cargo.iter().flat_map(|home| files.map(|name| home.join(name))));
@@ -263,6 +288,13 @@ fn masked(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Vec<Path
     found.sort();
     found.dedup();
     found
+}
+
+/// The folder of the user's settings of Provost, which decide what agents may.
+fn settings_folder(places: &Places) -> Option<PathBuf> {
+    let given = places.variables.get("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = given.or_else(|| places.home.as_ref().map(|home| home.join(".config")))?;
+    Some(real(&folder.join("provost")))
 }
 
 /// Files with secrets of other projects: those beside the workspace, above it, and one folder deep in the home folder.

@@ -43,7 +43,7 @@ pub(crate) struct SandboxRunArgs {
     pub(crate) command: Vec<std::ffi::OsString>,
 }
 
-const RUN_HELP: &str = "Exit status: that of the command; 125 if no sandbox can be made. Without settings the mode is `workspace`.";
+const RUN_HELP: &str = "Exit status: that of the command; 125 if no sandbox can be made, 127 if there is no such program. Without settings the mode is `workspace`.";
 
 #[derive(Debug, Args)]
 pub(crate) struct SandboxExplainArgs {

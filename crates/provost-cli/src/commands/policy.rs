@@ -194,7 +194,7 @@ impl<'a> Backtest<'a> {
                 self.tools.push(tool.clone());
             }
         }
-        let sandbox = self.settings.sandbox.policy(&policy.workspace, home_folder().as_deref());
+        let sandbox = self.settings.sandbox_policy(&policy.workspace, home_folder().as_deref());
         let is_confined = !sandbox.is_off() && policy.workspace.is_dir();
         Bound {
             before: Permissions::of_agent(&policy, &policy.workspace),

@@ -18,6 +18,8 @@ use crate::wiring::{state_dir, variables};
 
 /// The exit status when no sandbox can be made.
 const NO_SANDBOX: u8 = 125;
+/// The exit status when there is no such program, as shells have it.
+const NOT_FOUND: u8 = 127;
 
 pub(super) fn sandbox(command: SandboxCommand) -> anyhow::Result<Exit> {
     match command {
@@ -43,23 +45,38 @@ impl Here {
         let folder = folder.canonicalize().with_context(|| format!("can't find {}", folder.display()))?;
         let variables = variables();
         let file = args.config.as_deref();
-        let request =
-            Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
+        let assumed_mode = mode_of(args).unwrap_or(SandboxMode::Workspace);
+        let request = Request {
+            file,
+            assumed_mode,
+            ..Request::new(Scope::Project, &folder, &variables, available_tools())
+        };
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
-        let mut settings = settled.settings.sandbox.clone();
-        let is_assumed = args.mode.is_none() && settings.mode == SandboxMode::Off;
-        with_arguments(&mut settings, args);
+        let mut settings = settled.settings.clone();
+        let is_assumed = args.mode.is_none() && settings.sandbox.mode == SandboxMode::Off;
+        with_arguments(&mut settings.sandbox, args);
         if is_assumed {
-            settings.mode = SandboxMode::Workspace;
+            settings.sandbox.mode = SandboxMode::Workspace;
         }
-        let policy = settings.policy(&folder, home_folder().as_deref());
+        if !args.allow_host.is_empty() && settings.sandbox.network != SandboxNetwork::Proxy {
+            return Err(Refusal::new(
+                "--allow-host has no effect: hosts are reached through the proxy only",
+                "add --network proxy",
+            )
+            .into());
+        }
+        let policy = settings.sandbox_policy(&folder, home_folder().as_deref());
         Ok(Self { policy, folder, settled, folders, is_assumed })
     }
 }
 
+fn mode_of(args: &SandboxPolicyArgs) -> Option<SandboxMode> {
+    SandboxMode::ALL.into_iter().find(|mode| args.mode.as_deref() == Some(mode.name()))
+}
+
 fn with_arguments(settings: &mut SandboxSettings, args: &SandboxPolicyArgs) {
-    if let Some(mode) = SandboxMode::ALL.into_iter().find(|mode| args.mode.as_deref() == Some(mode.name())) {
+    if let Some(mode) = mode_of(args) {
         settings.mode = mode;
     }
     let named = |network: &SandboxNetwork| args.network.as_deref() == Some(network.name());
@@ -97,9 +114,17 @@ fn run(args: SandboxRunArgs) -> anyhow::Result<Exit> {
     };
     let launch =
         Launch { cwd: if launch.cwd.starts_with(&here.folder) { launch.cwd } else { here.folder }, ..launch };
-    let status = run_attached(&launch).with_context(|| {
-        format!("{} can't be started in the sandbox", Path::new(&launch.program).display())
-    })?;
+    let status = match run_attached(&launch) {
+        Ok(status) => status,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            tell(&format!("error: {}: there is no such program", Path::new(&launch.program).display()));
+            return Ok(Exit::Status(NOT_FOUND));
+        }
+        Err(error) => {
+            let program = Path::new(&launch.program).display().to_string();
+            return Err(error).with_context(|| format!("{program} can't be started in the sandbox"));
+        }
+    };
     confined.denials("").iter().for_each(|denial| tell(&format!("sandbox: {denial}")));
     // Removes the folder of the box, and covers.
     drop((launch, confined, sandbox));
@@ -152,7 +177,14 @@ fn page(explanation: &Explanation, is_assumed: bool) -> String {
     } else {
         listed(&mut text, "reads", &paths(&explanation.read, ""));
     }
-    listed(&mut text, "but not", &paths(&explanation.masked, "holds credentials or Provost's own state"));
+    listed(
+        &mut text,
+        "but not",
+        &paths(
+            &explanation.masked,
+            "holds credentials or Provost's own state, or sandbox.deny_read names it",
+        ),
+    );
     listed(&mut text, "command", &explanation.command);
     explanation.gaps.iter().for_each(|gap| text.push_str(&format!("note      {gap}\n")));
     text

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use provost_config::{FlowFile, Request, Scope, Skills, load};
 use provost_config::{TrustState, TrustStore, Trusted, grant, trust_in};
-use provost_event::Timestamp;
+use provost_event::{SandboxMode, Timestamp};
 use provost_harness::{Clock as _, SystemClock};
 
 use super::descent::Act;
@@ -31,7 +31,13 @@ pub(super) fn trust(args: &TrustArgs) -> anyhow::Result<Exit> {
     }
     let variables = variables();
     let file = args.config.as_deref();
-    let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
+    // `sandbox run` confines also where the settings don't, and takes no more than this from the project.
+    let assumed_mode = SandboxMode::Workspace;
+    let request = Request {
+        file,
+        assumed_mode,
+        ..Request::new(Scope::Project, &folder, &variables, available_tools())
+    };
     let (loading, folders) = load(&request)?;
     let mut settled = loading.settled()?;
     if let Some(file) = &args.flow {

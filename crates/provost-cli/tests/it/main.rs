@@ -176,7 +176,13 @@ mod sandbox_agents;
 mod sandbox_escapes;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod sandbox_later;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod sandbox_leaving;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod sandbox_meanwhile;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]

@@ -17,7 +17,7 @@ fn stage(name: &str) -> Stage {
 
 impl Stage {
     /// A project whose agent gives these answers, with more settings, trusted.
-    fn project(&self, answers: &str, settings: &str) {
+    pub(crate) fn project(&self, answers: &str, settings: &str) {
         self.write("work/agent.yaml", &format!("answers: [{answers}, {{ text: done }}]"));
         let file =
             format!("[agent]\nmodel = \"script:agent.yaml\"\n[sandbox]\nmode = \"workspace\"\n{settings}");
@@ -26,7 +26,7 @@ impl Stage {
         assert!(trusted.status.success(), "{trusted:?}");
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         text(&self.provost(&["export", "last"]))
     }
 }
@@ -64,8 +64,8 @@ fn file_tools_keep_to_the_same_policy() {
 }
 
 #[test]
-fn hooks_and_stop_hooks_are_confined_if_the_settings_say_so() {
-    for (hooks, expected) in [("hooks = true\n", false), ("", true)] {
+fn hooks_and_stop_hooks_are_confined_unless_the_settings_say_otherwise() {
+    for (hooks, expected) in [("", false), ("hooks = false\n", true)] {
         let stage = stage("hooks");
         let out = |name: &str| stage.path(&format!("out/{name}")).display().to_string();
         let settings = format!(
@@ -190,6 +190,12 @@ fn the_proxy_passes_on_to_listed_hosts_only() {
     };
     let get = |host: &str| format!("GET http://{host}:{port}/ HTTP/1.1~Host: x~~");
     let listed = format!("127.0.0.1:{port}");
+    // A client that follows the variables by itself.
+    let client =
+        format!("$PY 'import urllib.request as u; print(u.urlopen(\"http://{listed}/\", timeout=5).status)'");
+    let args = ["sandbox", "run", "--network", "proxy", "--allow-host", &listed, "--", "sh", "-c", &client];
+    let answer = text(&stage.provost(&args));
+    assert!(answer.contains("200"), "{answer}");
     let answer = ask(&listed, &get("127.0.0.1"));
     assert!(answer.contains("200 OK"), "{answer}");
     let answer = ask("example.com", &get("127.0.0.1"));

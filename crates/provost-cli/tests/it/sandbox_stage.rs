@@ -5,7 +5,7 @@ use std::net::{Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::AsRawFd as _;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -55,6 +55,7 @@ struct Peers {
     _v4: TcpListener,
     _v6: Option<TcpListener>,
     _socket: UnixListener,
+    _datagrams: UnixDatagram,
     _abstract: UnixListener,
 }
 
@@ -205,6 +206,7 @@ fn peers(root: &Path, name: &str) -> (Peers, Vec<(&'static str, String)>) {
     let v6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let socket = UnixListener::bind(root.join("out/s")).unwrap();
+    let datagrams = UnixDatagram::bind(root.join("out/d")).unwrap();
     let abstract_name = SocketAddr::from_abstract_name(format!("provost-{name}")).unwrap();
     let abstract_socket = UnixListener::bind_addr(&abstract_name).unwrap();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port().to_string();
@@ -219,7 +221,10 @@ fn peers(root: &Path, name: &str) -> (Peers, Vec<(&'static str, String)>) {
         }
     });
     assert!(v4.as_raw_fd() > 2);
-    (Peers { _v4: v4, _v6: v6, _socket: socket, _abstract: abstract_socket }, variables)
+    (
+        Peers { _v4: v4, _v6: v6, _socket: socket, _datagrams: datagrams, _abstract: abstract_socket },
+        variables,
+    )
 }
 
 /// Answers each connection as a server of HTTP would, until the test ends.

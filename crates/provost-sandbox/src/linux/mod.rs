@@ -6,6 +6,7 @@ mod plan;
 mod probe;
 mod program_box;
 mod seccomp;
+mod set_id;
 mod steps;
 mod sys;
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use provost_event::{SandboxMode, SandboxNetwork};
 use provost_harness::{FolderAccess, GrantedFolder};
 
+use crate::shown::ShownEntry;
 use crate::{Cover, FileRules};
 
 /// What is mounted at a place.
@@ -15,8 +16,12 @@ enum What {
     Reads(PathBuf),
     /// One that may be written.
     Writes(PathBuf),
+    /// A folder or file to read only, if it is still there.
+    Shows(PathBuf),
     /// An empty folder.
     Empty,
+    /// A symlink.
+    Leads(PathBuf),
 }
 
 /// All mounts by place. Of two at one place the later counts.
@@ -39,6 +44,8 @@ impl Mounts {
             let words: Vec<&OsStr> = match &what {
                 What::Reads(source) => vec!["--ro-bind".as_ref(), source.as_ref(), place.as_ref()],
                 What::Writes(source) => vec!["--bind".as_ref(), source.as_ref(), place.as_ref()],
+                What::Shows(source) => vec!["--ro-bind-try".as_ref(), source.as_ref(), place.as_ref()],
+                What::Leads(target) => vec!["--symlink".as_ref(), target.as_ref(), place.as_ref()],
                 What::Empty => vec!["--tmpfs".as_ref(), place.as_ref()],
             };
             args.extend(words.into_iter().map(OsStr::to_owned));
@@ -54,6 +61,8 @@ pub(super) struct BoxPaths<'a> {
     pub(super) temporary: &'a Path,
     /// An empty file.
     pub(super) empty: &'a Path,
+    /// One that can't be opened.
+    pub(super) unreadable: &'a Path,
     /// The program that runs the steps.
     pub(super) helper: &'a Path,
     /// What is mounted over the repository's file of ignored names.
@@ -81,6 +90,9 @@ pub(super) fn arguments(
         add(&["--ro-bind-try", name, name]);
     }
     args.extend(mounts(rules, network, paths).arguments());
+    for shown in &rules.shown {
+        args.extend(["--remount-ro".into(), shown.folder.clone().into_os_string()]);
+    }
     args.extend(["--chdir".into(), cwd.as_os_str().to_owned(), "--".into()]);
     args
 }
@@ -89,6 +101,13 @@ fn mounts(rules: &FileRules, network: SandboxNetwork, paths: &BoxPaths<'_>) -> M
     let mut mounts = Mounts::default();
     for path in &rules.read_only_from {
         mounts.put(path, What::Reads(path.clone()));
+    }
+    for shown in &rules.shown {
+        mounts.put(&shown.folder, What::Empty);
+        for ShownEntry { path, target } in &shown.entries {
+            let what = target.clone().map_or_else(|| What::Shows(path.clone()), What::Leads);
+            mounts.put(path, what);
+        }
     }
     mounts.put(Path::new("/tmp"), What::Writes(paths.temporary.join("tmp")));
     mounts.put(Path::new("/var/tmp"), What::Writes(paths.temporary.join("var-tmp")));
@@ -104,11 +123,13 @@ fn mounts(rules: &FileRules, network: SandboxNetwork, paths: &BoxPaths<'_>) -> M
             mounts.put(&cache.folder, What::Reads(cache.folder.clone()));
         }
     }
-    for masked in &rules.masked {
-        let what = if masked.is_dir() { What::Empty } else { What::Reads(paths.empty.to_owned()) };
+    let is_seen = |path: &Path| !rules.shown.iter().any(|shown| path.parent() == Some(&shown.folder));
+    for masked in rules.masked.iter().filter(|path| is_seen(path)) {
+        let file = if rules.denied.contains(masked) { paths.unreadable } else { paths.empty };
+        let what = if masked.is_dir() { What::Empty } else { What::Reads(file.to_owned()) };
         mounts.put(masked, what);
     }
-    for protected in &rules.protected {
+    for protected in rules.protected.iter().filter(|protected| !rules.masked.contains(&protected.path)) {
         let path = &protected.path;
         mounts.put(
             path,

@@ -125,9 +125,11 @@ impl OpenBox {
         let program = found(&command.program, &command.env, &cwd)?;
         let shared = parts.shared;
         let empty = shared.folder.join("empty");
+        let unreadable = shared.folder.join("unreadable");
         let paths = BoxPaths {
             temporary: &self.temporary.path,
             empty: &empty,
+            unreadable: &unreadable,
             helper: &shared.helper,
             exclude: self.exclude(parts.rules)?,
             layered: self.layers.iter().map(|layer| PathBuf::from(&layer.folder)).collect(),
@@ -160,7 +162,8 @@ impl OpenBox {
     /// A file of ignored names with the covers that git would list.
     fn exclude(&self, rules: &FileRules) -> io::Result<Option<PathBuf>> {
         let Some(exclude) = &rules.exclude else { return Ok(None) };
-        let covers = rules.protected.iter().filter(|protected| protected.cover == Cover::Nothing);
+        let is_listed = |cover| matches!(cover, Cover::Nothing | Cover::EmptyFolder);
+        let covers = rules.protected.iter().filter(|protected| is_listed(protected.cover));
         let text = exclude.with(covers.map(|protected| protected.path.as_path()))?;
         let file = self.temporary.path.join("exclude");
         if fs::read(&file).ok().as_ref() != Some(&text) {
@@ -242,7 +245,8 @@ fn cover(rules: &FileRules, covers: &Covers) -> io::Result<()> {
         let kind = match protected.cover {
             Cover::Itself | Cover::Pinned => continue,
             Cover::EmptyFolder => CoverKind::Folder,
-            Cover::EmptyFile | Cover::Nothing => CoverKind::File,
+            Cover::EmptyFile => CoverKind::File,
+            Cover::Nothing => CoverKind::Unlisted,
             Cover::ThisFolder => CoverKind::ThisFolder,
         };
         covers.make(&protected.path, kind).map_err(|error| {

@@ -81,8 +81,9 @@ pub(super) fn apply() -> io::Result<()> {
     let apply = |program: &BpfProgram| apply_filter(program).map_err(io::Error::other);
     // The last one applied is asked first, so that the others see no call that it denies.
     apply(&denying(libc::EPERM, rules()?)?)?;
-    // The C library falls back to `clone`, whose flags can be seen.
-    apply(&denying(libc::ENOSYS, BTreeMap::from([(libc::SYS_clone3, Vec::new())]))?)?;
+    // What these calls are told is in memory, which a filter doesn't see: programs fall back to `clone` and `openat`.
+    let unseen = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
+    apply(&denying(libc::ENOSYS, BTreeMap::from(unseen))?)?;
     #[cfg(target_arch = "x86_64")]
     apply(&no_x32())?;
     Ok(())
@@ -112,14 +113,33 @@ fn rules() -> io::Result<Rules> {
     let families = [libc::AF_INET, libc::AF_INET6].map(|family| u64::from(family.unsigned_abs()));
     let [one, other] = families.map(|family| (0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family));
     rules.insert(libc::SYS_socket, vec![rule([one, other])?, raw_socket()?]);
+    // One of a pair that isn't connected for good sends to any socket in the file system.
+    let unconnected = [libc::SOCK_DGRAM, libc::SOCK_RAW].map(socket_type);
+    rules.insert(libc::SYS_socketpair, unconnected.into_iter().collect::<io::Result<_>>()?);
+    rules.extend(super::set_id::rules()?);
     Ok(rules)
 }
 
 /// Sockets that see or make packets of others.
 fn raw_socket() -> io::Result<SeccompRule> {
+    socket_type(libc::SOCK_RAW)
+}
+
+/// Sockets of a type, which shares its argument with flags.
+fn socket_type(kind: i32) -> io::Result<SeccompRule> {
     const TYPE: u64 = 0xf;
-    let raw = u64::from(libc::SOCK_RAW.unsigned_abs());
-    rule([(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(TYPE), raw)])
+    rule([(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(TYPE), u64::from(kind.unsigned_abs()))])
+}
+
+/// Calls whose arguments have each of these bits: the number of an argument, and a bit.
+pub(super) fn has_bit(all: &[(u8, u32)]) -> io::Result<SeccompRule> {
+    let condition = |(argument, bit): &(u8, u32)| {
+        let bit = u64::from(*bit);
+        let has = SeccompCmpOp::MaskedEq(bit);
+        SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, has, bit).map_err(io::Error::other)
+    };
+    let conditions = all.iter().map(condition).collect::<io::Result<_>>()?;
+    SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
 fn rule<const N: usize>(

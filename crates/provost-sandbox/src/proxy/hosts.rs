@@ -62,7 +62,8 @@ impl HostPattern {
         self.port.map_or(USUAL_PORTS.contains(&port), |own| own == port)
     }
 
-    fn matches(&self, host: &str) -> bool {
+    /// Whether it means this host, whatever the port.
+    pub(super) fn matches(&self, host: &str) -> bool {
         match &self.name {
             HostName::Exact(name) => name == host,
             HostName::Below(end) => host.len() > end.len() && host.ends_with(end.as_str()),

@@ -49,10 +49,15 @@ const VARIABLES: &[&str] = &[
     "PIP_PROXY",
 ];
 
-/// The environment of programs behind a proxy at this port.
-pub(crate) fn environment(port: u16) -> Vec<(String, String)> {
+/// The names of the loopback interface, which is the box's own.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// The environment of programs behind a proxy at this port. A name of the loopback interface that is listed leads to the
+/// host's.
+pub(crate) fn environment(port: u16, hosts: &[HostPattern]) -> Vec<(String, String)> {
     let address = format!("http://127.0.0.1:{port}");
-    let local = "localhost,127.0.0.1,::1".to_owned();
+    let is_listed = |name: &str| hosts.iter().any(|pattern| pattern.matches(name));
+    let local = LOCAL.into_iter().filter(|name| !is_listed(name)).collect::<Vec<_>>().join(",");
     let proxies = VARIABLES.iter().map(|name| ((*name).to_owned(), address.clone()));
     proxies.chain(["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), local.clone()))).collect()
 }
