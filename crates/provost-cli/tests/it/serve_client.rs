@@ -24,7 +24,7 @@ async fn a_run_is_started_followed_and_answered_by_the_client() {
     let run = client.start(&wanted, Some("k")).await.unwrap();
     assert_eq!(client.start(&wanted, Some("k")).await.unwrap(), run);
     let mut entries = client.entries(run, None).await.unwrap();
-    let mut last = None;
+    let mut last;
     let question = loop {
         last = Some(entries.next().await.unwrap().unwrap().id);
         if let Some(question) = client.approvals().await.unwrap().pop() {
