@@ -148,7 +148,8 @@ fn paced() -> Response {
     let delta = format!(
         "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"input_json_delta\",\"partial_json\":\"{text}\"}}}}\n\n"
     );
-    let (begin, end, delta) = (Bytes::from(begin.to_owned()), Bytes::from(end.to_owned()), Bytes::from(delta));
+    let (begin, end, delta) =
+        (Bytes::from(begin.to_owned()), Bytes::from(end.to_owned()), Bytes::from(delta));
     let pieces = futures::stream::iter(0..PIECES).then(move |_| {
         let delta = delta.clone();
         async move {
