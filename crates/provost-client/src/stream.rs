@@ -52,7 +52,9 @@ impl Entries {
             match self.body.frame().await {
                 // A server that was killed is one that has ended.
                 None | Some(Err(_)) => return Ok(None),
-                Some(Ok(frame)) => self.held.extend(frame.data_ref().map(AsRef::as_ref).unwrap_or_default() as &[u8]),
+                Some(Ok(frame)) => {
+                    self.held.extend(frame.data_ref().map(AsRef::as_ref).unwrap_or_default() as &[u8])
+                }
             }
             if self.held.len() > EVENT_BYTES_MAX {
                 let source = io::Error::new(io::ErrorKind::InvalidData, "an event is too long");

@@ -115,9 +115,7 @@ impl Client {
     async fn connect(&self) -> Result<(SendRequest<Full<Bytes>>, Connection), ClientError> {
         let cant = |source: io::Error| self.unreachable(source);
         match &self.address {
-            ServerAddress::Tcp(address) => {
-                self.greet(TcpStream::connect(address).await.map_err(cant)?).await
-            }
+            ServerAddress::Tcp(address) => self.greet(TcpStream::connect(address).await.map_err(cant)?).await,
             #[cfg(unix)]
             ServerAddress::Unix { path, .. } => {
                 self.greet(tokio::net::UnixStream::connect(path).await.map_err(cant)?).await

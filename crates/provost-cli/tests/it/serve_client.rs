@@ -8,7 +8,8 @@ use provost_event::{Entry, LifecycleEntry};
 use crate::served::Served;
 use crate::support::Scene;
 
-const ASKS: &str = "answers:\n  - tools: [{ shell: { command: echo published >> effects } }]\n  - text: done\n";
+const ASKS: &str =
+    "answers:\n  - tools: [{ shell: { command: echo published >> effects } }]\n  - text: done\n";
 
 fn client(served: &Served) -> Client {
     let address = SocketAddr::from(([127, 0, 0, 1], served.port));
@@ -24,18 +25,17 @@ async fn a_run_is_started_followed_and_answered_by_the_client() {
     let run = client.start(&wanted, Some("k")).await.unwrap();
     assert_eq!(client.start(&wanted, Some("k")).await.unwrap(), run);
     let mut entries = client.entries(run, None).await.unwrap();
-    let mut last;
-    let question = loop {
-        last = Some(entries.next().await.unwrap().unwrap().id);
+    let (question, last) = loop {
+        let heard = entries.next().await.unwrap().unwrap();
         if let Some(question) = client.approvals().await.unwrap().pop() {
-            break question;
+            break (question, heard.id);
         }
     };
     client.answer(&question, &Answer::Allow).await.unwrap();
     let late = client.answer(&question, &Answer::Deny { reason: String::new() }).await;
     assert!(matches!(late, Err(ClientError::Refused { status: 409, .. })), "{late:?}");
     // Another stream goes on behind the last entry.
-    let mut entries = client.entries(run, last.as_deref()).await.unwrap();
+    let mut entries = client.entries(run, Some(&last)).await.unwrap();
     loop {
         let entry = entries.next().await.unwrap().unwrap().entry.0;
         if matches!(entry.entry, Entry::Lifecycle(LifecycleEntry::Ended(_))) {

@@ -64,7 +64,7 @@ pub(super) async fn terminal(
             section aria-label={ "Screen of agent " (shown.agent) } {
                 @match &screen {
                     Ok(screen) => (drawn(screen, &live_path(session, shown.recording))),
-                    Err(problem) => p.screen id="screen" { (problem.detail) },
+                    Err(problem) => p.screen id="screen" tabindex="0" role="region" aria-label="Terminal" { (problem.detail) },
                 }
                 (foot(session, &shown, &all))
             }
