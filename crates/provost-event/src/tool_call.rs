@@ -18,6 +18,9 @@ pub struct ToolStarted {
     /// True when an interrupted call is made a second time.
     #[serde(default, skip_serializing_if = "is_default")]
     pub again: bool,
+    /// The hook that has put these arguments in the place of the model's own; absent if they are the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
 }
 
 /// How a tool call ended.

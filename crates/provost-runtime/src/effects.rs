@@ -55,7 +55,8 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         true => Team::choose(&settled, agents, folder, &variables).unwrap(),
         false => {
             let model = ModelPolicy::new("x/y", 1);
-            Team { model, goal: None, judging: None, agents: Vec::new(), models: Models::new() }
+            let hooks = settled.settings.all_hooks().into_iter().map(|placed| placed.policy).collect();
+            Team { model, goal: None, judging: None, agents: Vec::new(), hooks, models: Models::new() }
         }
     };
     let alone = WantedProgram {

@@ -18,6 +18,7 @@ mod error;
 mod external;
 mod gateway;
 mod goals;
+mod hook_models;
 mod observers;
 mod paths;
 mod preamble;

@@ -63,6 +63,7 @@ impl Jobs {
             subject: ToolSubject::Own,
             aliases: &[],
             forms: vec![form(&["BashOutput", "bash_output"], vec![named("job", &["bash_id", "shell_id"])])],
+            grammar: None,
             summary_field: Some("job"),
             idempotent: true,
             timeout: Duration::from_secs(620),

@@ -59,6 +59,7 @@ impl ReadFile {
             subject: ToolSubject::read_path("path"),
             aliases: &["Read"],
             forms: forms(),
+            grammar: None,
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,

@@ -79,6 +79,7 @@ impl Search {
             subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
             aliases: &["Grep"],
             forms: forms(),
+            grammar: None,
             summary_field: Some("pattern"),
             idempotent: true,
             timeout: TIMEOUT,

@@ -103,6 +103,7 @@ impl Shell {
             },
             aliases: &["Bash"],
             forms: forms(),
+            grammar: None,
             summary_field: None,
             idempotent: false,
             timeout: TIMEOUT_MAX,

@@ -27,6 +27,7 @@ fn tool(name: &str) -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: if name == "shell" { vec!["Bash".to_owned()] } else { Vec::new() },
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,
@@ -221,7 +222,7 @@ impl Log {
 
     fn started(&mut self, call: &str, tool: &str) {
         let (call, tool, input) = (CallId::from(call), tool.to_owned(), Json::empty_object());
-        self.agent(ToolStarted { call, tool, input, again: false });
+        self.agent(ToolStarted { call, tool, input, again: false, replaced_by: None });
     }
 
     fn finished(&mut self, call: &str, tool: &str, status: ToolStatus) {

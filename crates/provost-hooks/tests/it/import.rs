@@ -16,6 +16,7 @@ fn shown(imported: &Imported) -> String {
             Some(HookProgram::Http { url, headers, allowed_env }) => {
                 format!("post: {url} {headers:?} {allowed_env:?}")
             }
+            Some(HookProgram::Model(model)) => format!("{:?}: {}", model.work, model.prompt),
             None => "nothing".to_owned(),
         };
         let point = hook.point.name();

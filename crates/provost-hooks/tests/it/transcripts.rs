@@ -26,6 +26,7 @@ fn tool(name: &str, alias: &str, access: Access) -> ToolSpec {
         },
         aliases: vec![alias.to_owned()],
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,
@@ -105,7 +106,14 @@ fn a_session() -> Vec<Entry> {
             call("c1", "shell", &json!({ "command": "npm test", "timeout_secs": 5 })),
             plan,
         ]),
-        ToolStarted { call: "c1".into(), tool: "shell".to_owned(), input: replaced, again: false }.into(),
+        ToolStarted {
+            call: "c1".into(),
+            tool: "shell".to_owned(),
+            input: replaced,
+            again: false,
+            replaced_by: None,
+        }
+        .into(),
         finished("c1", "shell", ToolStatus::Error, "red\nexit status 3"),
         finished("c2", "update_plan", ToolStatus::Ok, "noted"),
         SystemItem {

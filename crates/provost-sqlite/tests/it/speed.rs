@@ -163,7 +163,14 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
                 stop: StopReason::ToolUse,
             }
             .into(),
-            2 => ToolStarted { call: call.id, tool: call.name, input: call.input, again: false }.into(),
+            2 => ToolStarted {
+                call: call.id,
+                tool: call.name,
+                input: call.input,
+                again: false,
+                replaced_by: None,
+            }
+            .into(),
             3 => ToolFinished {
                 plan: None,
                 facts: provost_event::CallFacts::default(),

@@ -250,11 +250,13 @@ fn finish_without_hooks(deciding: &mut Deciding<'_>, call: TrackedCall, result: 
 pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
     let Some(call) = deciding.state.calls.of_answer.get(id).cloned() else { return };
     let memory = deciding.state.calls.memories.get(&call.tool).cloned();
+    let replaced_by = call.proposer();
     deciding.commit(ToolStarted {
         call: call.id,
         tool: call.tool.clone(),
         input: call.input.clone(),
         again: false,
+        replaced_by,
     });
     if deciding.state.assignment.delegates(&call.tool) {
         delegate::delegate(deciding, call.tool, call.input);
@@ -328,6 +330,7 @@ pub(in crate::session) fn start_again(deciding: &mut Deciding<'_>, seq: Seq) {
         tool: call.tool.clone(),
         input: call.input.clone(),
         again: true,
+        replaced_by: call.proposer(),
     });
     run_tool(deciding, &call.id, memory);
 }

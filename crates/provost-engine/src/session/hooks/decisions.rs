@@ -95,6 +95,15 @@ pub(in crate::session) fn hooks_said(
     }
 }
 
+/// A hook that no turn waits for has said something: the model is told with its next call.
+pub(in crate::session) fn said_later(deciding: &mut Deciding<'_>, hook: String, body: String, wakes: bool) {
+    if !deciding.state.lifecycle.is_live() || deciding.state.lifecycle.is_stopping() {
+        return;
+    }
+    let item = if wakes { ItemKind::HookWoke } else { ItemKind::Reminder };
+    deciding.commit(SystemItem { item, body, origin: Origin::Hook(hook), rules: Vec::new() });
+}
+
 /// Applies decisions on the questions that the session waits for.
 fn apply_gate_decision(deciding: &mut Deciding<'_>, about: &HookTrigger, heard: CombinedDecision) {
     let heard = match (about, heard) {
