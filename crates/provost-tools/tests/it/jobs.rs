@@ -127,6 +127,35 @@ async fn a_server_serves_the_next_calls_and_is_ended_by_name_with_all_it_started
 }
 
 #[tokio::test]
+async fn the_whole_output_of_a_job_is_read_and_searched_by_its_name() {
+    let scene = Scene::new();
+    let started = scene.start("seq 20000; echo needle").await;
+    assert!(started.text.ends_with("take its output as path \"output:job1\""), "{started:?}");
+    let shown = scene.jobs(json!({ "job": "job1", "wait_secs": 60 })).await;
+    assert!(shown.contains("take the whole as path \"output:job1\""), "{shown}");
+    let read = scene.call("read_file", json!({ "path": "output:job1", "offset": 7, "limit": 1 })).await;
+    assert!(read.text.contains("7\t7"), "{read:?}");
+    let found = scene.call("search", json!({ "path": "output:job1", "pattern": "needle|^19999$" })).await;
+    assert!(found.text.contains("19999") && found.text.contains("20001"), "{found:?}");
+    scene.over();
+    let read = scene.call("read_file", json!({ "path": "output:job1", "offset": 20001 })).await;
+    assert!(read.text.contains("needle"), "also when its session was suspended: {read:?}");
+    let none = scene.call("read_file", json!({ "path": "output:job9" })).await;
+    assert!(none.text.contains("there is no kept output `output:job9`"), "{none:?}");
+}
+
+#[tokio::test]
+async fn a_folder_to_run_in_is_refused_with_what_to_do_instead() {
+    let scene = Scene::new();
+    for name in ["workdir", "cwd"] {
+        let refused = scene.call("shell", json!({ "command": "touch made", name: "sub" })).await;
+        assert_eq!(refused.status, ToolStatus::Rejected, "{refused:?}");
+        assert!(refused.text.contains("`cd FOLDER && `"), "{refused:?}");
+    }
+    assert!(!scene.fixture.path("made").exists());
+}
+
+#[tokio::test]
 async fn a_job_ends_with_its_session_and_a_later_process_says_so() {
     let scene = Scene::new();
     scene.start("sleep 1000.8642").await;
