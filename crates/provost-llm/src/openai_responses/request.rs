@@ -25,8 +25,14 @@ const WITH_CUSTOM: u32 = 2;
 /// The provider's minimum for the output cap (`integer_below_min_value` below it).
 const OUTPUT_TOKENS_MIN: u32 = 16;
 /// Items that need an output and have none: calls of tools that aren't offered.
-const UNANSWERED: [&str; 5] =
-    ["local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_approval_request"];
+const UNANSWERED: [&str; 6] = [
+    "custom_tool_call",
+    "local_shell_call",
+    "shell_call",
+    "apply_patch_call",
+    "computer_call",
+    "mcp_approval_request",
+];
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
