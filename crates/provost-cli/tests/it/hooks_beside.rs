@@ -65,3 +65,21 @@ fn a_notifier_that_outlives_its_hook_finishes_within_the_run_and_nothing_outlive
     let pid = fs::read_to_string(scene.path("work/left")).unwrap();
     gone(pid.trim());
 }
+
+#[test]
+fn a_model_is_told_that_its_call_was_replaced_and_explain_counts_it() {
+    let answers = "answers:\n  - tools: [{ shell: { command: touch one } }]\n  - text: over\n    expect: { contains: had this call made with other arguments }\n";
+    let hooks = r#""PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":
+      "echo '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"allow\",\"updatedInput\":{\"command\":\"touch two\"}}}'"}]}]"#;
+    let scene = claude(answers, hooks);
+    let done = scene.provost(&["run", "do it", "--json"]);
+    assert_eq!(done.status, 0, "{done:?}");
+    assert!(!scene.path("work/one").exists() && scene.path("work/two").exists());
+    let started = done.stdout.lines().map(json).find(|entry| entry["type"] == "tool_started").unwrap();
+    assert_eq!(started["replaced_by"], "echo (PreToolUse Bash)", "{started}");
+    let explained = scene.provost(&["explain", &scene.last_run()]);
+    assert!(
+        explained.stdout.contains("replaced calls 1") || explained.stdout.contains("1 replaced calls"),
+        "{explained:?}"
+    );
+}

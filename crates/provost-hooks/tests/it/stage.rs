@@ -352,6 +352,11 @@ fn identity(name: &str) -> ToolIdentity {
             let aliases = ["Agent", "Task"].map(str::to_owned).to_vec();
             return ToolIdentity { aliases, ..ToolIdentity::unknown(name) };
         }
+        "apply_patch" => {
+            let aliases = ["ApplyPatch", "Edit", "MultiEdit", "Write"].map(str::to_owned).to_vec();
+            let subject = ToolSubject::Patch { field: "input".to_owned() };
+            return ToolIdentity { name: name.to_owned(), aliases, subject };
+        }
         _ => return ToolIdentity::unknown(name),
     };
     let subject = match name {
