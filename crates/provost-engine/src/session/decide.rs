@@ -161,7 +161,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         SessionEvent::HooksAnswered { seq, reports, scripts } => {
             decisions::hooks_said(deciding, seq, reports, scripts)
         }
-        SessionEvent::HookSaid { hook, body, wakes } => decisions::said_later(deciding, hook, body, wakes),
+        SessionEvent::HookSaid { .. } => decisions::said_later(deciding, event),
         SessionEvent::WorktreeReady { seq, result } => worktree::ready(deciding, seq, result),
         SessionEvent::WorktreeChecked { seq, left } => worktree::checked(deciding, seq, left),
         SessionEvent::ExternalCall(_)

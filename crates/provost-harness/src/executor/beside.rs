@@ -41,7 +41,8 @@ impl HarnessExecutor {
     /// reserved for it, unless it is settled.
     pub(super) async fn grant(
         &self,
-        (session, since): (SessionId, Seq),
+        session: SessionId,
+        since: Seq,
         request: ExternalCallRequest,
         cancel: &CancellationToken,
     ) -> Grant {

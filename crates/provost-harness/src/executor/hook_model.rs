@@ -135,18 +135,18 @@ impl HarnessExecutor {
         let model = self.deps.models.get(&policy.name).map_err(|error| broken(error.to_string()))?;
         let request = talk.external_request();
         let id = request.call.request.clone();
-        let (call, output_tokens_max) =
-            match self.grant((talk.session, talk.asked.since), request, stop).await {
-                Grant::Granted { call, output_tokens_max } => (call, output_tokens_max),
-                Grant::Exhausted(exhausted) => {
-                    return Err(failed(format!("there is no budget left for it ({exhausted})")));
-                }
-                Grant::Unpriced => {
-                    let why = "money is limited, and the price of its model isn't known";
-                    return Err(failed(format!("{why}: {}", policy.name)));
-                }
-                Grant::Stopped => return Err(failed("cancelled".to_owned())),
-            };
+        let (call, output_tokens_max) = match self.grant(talk.session, talk.asked.since, request, stop).await
+        {
+            Grant::Granted { call, output_tokens_max } => (call, output_tokens_max),
+            Grant::Exhausted(exhausted) => {
+                return Err(failed(format!("there is no budget left for it ({exhausted})")));
+            }
+            Grant::Unpriced => {
+                let why = "money is limited, and the price of its model isn't known";
+                return Err(failed(format!("{why}: {}", policy.name)));
+            }
+            Grant::Stopped => return Err(failed("cancelled".to_owned())),
+        };
         let started = self.deps.clock.monotonic();
         let request = talk.request(call, output_tokens_max);
         let mut asked = pin!(answer_of(&**model, request, &Unheard, stop));

@@ -5,6 +5,7 @@ use provost_event::{
     Origin, Outcome, PauseReason, PointRefusal, Seq, SystemItem, UserMessage,
 };
 
+use crate::SessionEvent;
 use crate::session::{Deciding, Phase, assignment::Assignment, calls::run, model_call, segment, stop};
 
 /// The combined decision of hooks, the least restrictive first.
@@ -96,7 +97,8 @@ pub(in crate::session) fn hooks_said(
 }
 
 /// A hook that no turn waits for has said something: the model is told with its next call.
-pub(in crate::session) fn said_later(deciding: &mut Deciding<'_>, hook: String, body: String, wakes: bool) {
+pub(in crate::session) fn said_later(deciding: &mut Deciding<'_>, event: SessionEvent) {
+    let SessionEvent::HookSaid { hook, body, wakes } = event else { return };
     if !deciding.state.lifecycle.is_live() || deciding.state.lifecycle.is_stopping() {
         return;
     }
