@@ -68,7 +68,7 @@ fn a_notifier_that_outlives_its_hook_finishes_within_the_run_and_nothing_outlive
 
 #[test]
 fn a_model_is_told_that_its_call_was_replaced_and_explain_counts_it() {
-    let answers = "answers:\n  - tools: [{ shell: { command: touch one } }]\n  - text: over\n    expect: { contains: had this call made with other arguments }\n";
+    let answers = "answers:\n  - tools: [{ shell: { command: touch one } }]\n  - text: over\n    expect: { tool_result: { contains: had this call made with other arguments } }\n";
     let hooks = r#""PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":
       "echo '{\"hookSpecificOutput\":{\"hookEventName\":\"PreToolUse\",\"permissionDecision\":\"allow\",\"updatedInput\":{\"command\":\"touch two\"}}}'"}]}]"#;
     let scene = claude(answers, hooks);
