@@ -1,6 +1,8 @@
 //! Runs a hook command: its environment, its input and its result.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::future::pending;
 use std::time::Duration;
 
 use provost_event::{HookProgram, HookSetup, SessionId};
@@ -46,7 +48,8 @@ impl<'a> Command<'a> {
         self,
         asked: HookQuery<'_>,
         question: Vec<u8>,
-        (background, cancel): (&Background, &CancellationToken),
+        background: &Background,
+        cancel: &CancellationToken,
     ) -> Result<Finished, String> {
         let own = self.own_env(asked);
         let (program, args) = match self.program {
@@ -78,11 +81,14 @@ impl<'a> Command<'a> {
             confinement: asked.question.confinement.clone(),
         };
         let (exited, exits) = oneshot::channel();
-        let mut running = Box::pin(command.run_leaving(STAY, exited, cancel.clone()));
+        // Whoever asks cancels its own token when it has the answer.
+        let stop = CancellationToken::new();
+        let mut running = Box::pin(command.run_leaving(STAY, exited, stop.clone()));
         let left = tokio::select! {
             biased;
             finished = &mut running => return finished,
             Ok(finished) = exits => finished,
+            never = passed_on(cancel, &stop) => match never {},
         };
         // What can't be kept is dropped, and thereby killed.
         background.keep(asked.session(), running);
@@ -114,6 +120,13 @@ impl<'a> Command<'a> {
         env.extend(plugins.map(|(name, value)| (name.as_str(), value.into())));
         env
     }
+}
+
+/// Cancels `stop` with `cancel`.
+async fn passed_on(cancel: &CancellationToken, stop: &CancellationToken) -> Infallible {
+    cancel.cancelled().await;
+    stop.cancel();
+    pending().await
 }
 
 const PLUGIN_DATA: &str = "CLAUDE_PLUGIN_DATA";

@@ -135,7 +135,7 @@ impl Asking {
             Some(program) => {
                 let setup = &hook.setup;
                 let command = Command { program, setup, timeout, extra_env: &self.extra_env };
-                match command.ask(asked, question, (&self.background, cancel)).await {
+                match command.ask(asked, question, &self.background, cancel).await {
                     Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
                     Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
                     Err(why) => Meaning::failed(why),
