@@ -111,6 +111,7 @@ fn noop_spec() -> anyhow::Result<ToolSpec> {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

@@ -88,6 +88,7 @@ pub(crate) async fn case(
             transcript_path: None,
             agent: HookAgent::default(),
             root_transcript_path: None,
+            voice: None,
             env_file: None,
             records: Vec::new(),
             confinement: provost_process::Confinement::default(),
@@ -114,6 +115,7 @@ fn hook_call() -> anyhow::Result<HookCall> {
         details: HookCallDetails::Call(call),
         limit_ms: None,
         shell: None,
+        spent: Vec::new(),
     })
 }
 

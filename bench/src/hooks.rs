@@ -126,6 +126,7 @@ fn question(dir: &Path) -> anyhow::Result<HookQuestion> {
         details: HookCallDetails::Call(call),
         limit_ms: None,
         shell: None,
+        spent: Vec::new(),
     };
     Ok(HookQuestion {
         trigger: HookQuestionTrigger::HookCall(hook_call),
@@ -138,6 +139,7 @@ fn question(dir: &Path) -> anyhow::Result<HookQuestion> {
         env_file: None,
         records: Vec::new(),
         confinement: provost_process::Confinement::default(),
+        voice: None,
     })
 }
 

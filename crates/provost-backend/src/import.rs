@@ -6,7 +6,7 @@ use std::io::BufRead;
 use provost_engine::Actor;
 use provost_event::{
     ActorKey, BlobId, BudgetEntry, Entry, ForkBase, FormatError, Json, LifecycleEntry, ModelEntry, Outcome,
-    Purpose, Record, RunId, Seq, SessionId, SessionStarted, Snapshot,
+    Record, RunId, Seq, SessionId, SessionStarted, Snapshot,
 };
 use provost_harness::EntryChain;
 use serde::Deserialize;
@@ -303,20 +303,20 @@ impl ImportReader {
         for entry in entries {
             let charged = match &entry.record.entry {
                 Entry::Budget(BudgetEntry::Reserved(entry)) => {
-                    let is_external = entry.purpose == Purpose::External;
-                    reserved.insert((entry.session, entry.call, is_external));
+                    let is_beside = entry.purpose.is_beside();
+                    reserved.insert((entry.session, entry.call, is_beside));
                     if !self.logs.contains_key(&entry.session.into()) {
                         return cut(entry.session);
                     }
                     continue;
                 }
                 Entry::Budget(BudgetEntry::Charged(entry)) => {
-                    (entry.session, entry.call, entry.purpose == Purpose::External)
+                    (entry.session, entry.call, entry.purpose.is_beside())
                 }
                 _ => continue,
             };
-            let (session, _, is_external) = charged;
-            let last = calls.entry((session, is_external)).or_insert_with(|| match is_external {
+            let (session, _, is_beside) = charged;
+            let last = calls.entry((session, is_beside)).or_insert_with(|| match is_beside {
                 true => self.last_external_call(session),
                 false => self.last_call(session),
             });
@@ -338,7 +338,7 @@ impl ImportReader {
         last.unwrap_or_default()
     }
 
-    /// The last call that an agent's program made itself; 0 for one that has made none.
+    /// The last call beside an agent's conversation; 0 for one that has made none.
     fn last_external_call(&self, session: SessionId) -> u32 {
         let log = self.logs.get(&session.into());
         let mut entries = log.into_iter().flat_map(|log| log.entries.iter().rev());

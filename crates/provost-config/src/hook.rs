@@ -1,26 +1,33 @@
-//! `[[hooks]]`: programs and servers that decide at hook points of a run.
+//! `[[hooks]]`: programs, servers and models that decide at hook points of a run.
+
+mod fields;
 
 use std::collections::BTreeMap;
 
 use provost_engine::Pattern;
-use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, OnFailure};
-use provost_hooks::UnknownEvent;
+use provost_event::{
+    HookContract, HookModel, HookModelWork, HookPoint, HookPolicy, HookProgram, HookSetup, HookTimes,
+    ModelPolicy, OnFailure,
+};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::Settings;
-use super::declare::{Kind, Setting, SettingDefault};
+use super::declare::Setting;
 use super::errors::Source;
 use super::imported::{Import, ImportSource};
 use super::item::{Item, Objection};
-use super::stop_hook::HOOK_SECS_MAX;
+pub(crate) use fields::HOOK;
 
 /// What the list of hooks is for.
 pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at points of a run: before a tool call, after \
     it, before a model call, at the session's begin and end. They get JSON on standard input, in the workspace. Those \
     of one point are asked in the order in which they stand, the user's first, and the first that doesn't let it \
-    pass decides. Each names its event and exactly one of command, program or url; or stands alone with import. \
+    pass decides. Each names its event and exactly one of command, program, url, prompt or agent; or stands alone with \
+    import. \
     docs/hooks.md tells more.";
 
+/// The fields of which a hook has exactly one.
+const PROGRAMS: [&str; 5] = ["command", "program", "url", "prompt", "agent"];
 /// Characters of a command that a name is made from.
 const NAME_MAX: usize = 48;
 
@@ -44,6 +51,11 @@ pub struct Hook {
     program: Option<String>,
     args: Vec<String>,
     url: Option<String>,
+    prompt: Option<String>,
+    agent: Option<String>,
+    model: Option<String>,
+    continue_on_block: bool,
+    once: bool,
     headers: Vec<(String, String)>,
     allowed_env: Vec<String>,
     timeout_secs: u64,
@@ -105,13 +117,21 @@ impl Hook {
             let (headers, allowed_env) = (self.headers.clone(), self.allowed_env.clone());
             Some(HookProgram::Http { url: self.url.clone()?, headers, allowed_env })
         };
-        shell().or_else(exec).or_else(http)
+        let model = |prompt: &String, work| {
+            let model = ModelPolicy::new(self.model.clone().unwrap_or_default(), 0);
+            let (prompt, continue_on_block) = (prompt.clone(), self.continue_on_block);
+            HookProgram::Model(Box::new(HookModel { prompt, model, work, continue_on_block }))
+        };
+        let asked = || self.prompt.as_ref().map(|prompt| model(prompt, HookModelWork::Answers));
+        let reader = || self.agent.as_ref().map(|prompt| model(prompt, HookModelWork::Reads));
+        shell().or_else(exec).or_else(http).or_else(asked).or_else(reader)
     }
 
     /// The hook as a run's policy has it; `None` for one that isn't complete, which is an error elsewhere.
     pub fn policy(&self) -> Option<HookPolicy> {
         let point = self.point?;
         let is_foreign = self.contract.is_foreign();
+        let times = if self.once { HookTimes::Once } else { HookTimes::Always };
         let on_failure = if is_foreign { OnFailure::Continue } else { OnFailure::default_at(point) };
         Some(HookPolicy {
             name: self.name(),
@@ -123,7 +143,7 @@ impl Hook {
             timeout_ms: self.timeout_ms(),
             on_failure: self.on_failure.unwrap_or(on_failure),
             may_remind: self.reminders.unwrap_or(is_foreign),
-            setup: HookSetup::default(),
+            setup: HookSetup { times, ..HookSetup::default() },
         })
     }
 
@@ -142,29 +162,37 @@ impl Hook {
     }
 
     fn objection_to_program(&self) -> Option<Objection> {
-        let given = ["command", "program", "url"].map(|field| (field, self.places.contains_key(field)));
+        let given = PROGRAMS.map(|field| (field, self.places.contains_key(field)));
         let given = given.into_iter().filter_map(|(field, is_given)| is_given.then_some(field));
         match *given.collect::<Vec<_>>() {
             [] => Some(Objection::new(
                 "",
                 "nothing says what to run",
-                "give it one of command, program or url, e.g. command = \"./scripts/check.sh\"",
+                "give it one of command, program, url, prompt or agent, e.g. command = \"./scripts/check.sh\"",
             )),
             [_] => None,
             [first, second, ..] => Some(Objection::new(
                 second,
                 format!("there is a {first} already"),
-                "a hook has exactly one of command, program and url",
+                "a hook has exactly one of command, program, url, prompt and agent",
             )),
         }
     }
 
     fn lonely_fields(&self) -> Vec<Objection> {
-        let needs = [("args", "program"), ("headers", "url"), ("allowed_env", "url")];
-        let lonely = needs
-            .into_iter()
-            .filter(|(field, of)| self.places.contains_key(field) && !self.places.contains_key(of));
-        let objection = |(field, of)| {
+        let of_models: &[&str] = &["prompt", "agent"];
+        let needs = [
+            ("args", &["program"] as &[&str]),
+            ("headers", &["url"]),
+            ("allowed_env", &["url"]),
+            ("model", of_models),
+            ("continue_on_block", of_models),
+        ];
+        let lonely = needs.into_iter().filter(|(field, of)| {
+            self.places.contains_key(field) && of.iter().all(|one| !self.places.contains_key(one))
+        });
+        let objection = |(field, of): (&'static str, &[&str])| {
+            let of = of.join("` or `");
             Objection::new(field, format!("belongs to `{of}`, which isn't there"), "leave it out")
         };
         lonely.map(objection).collect()
@@ -178,6 +206,11 @@ impl Hook {
         if self.condition.is_some() && !is_about_a_call(point) {
             let what = format!("{} is about no tool call", point.name());
             found.push(Objection::new("if", what, "`if` is for pre_tool_call, approval and post_tool_…"));
+        }
+        let given = ["prompt", "agent"].into_iter().find(|field| self.places.contains_key(field));
+        if let Some(field) = given.filter(|_| !point.takes_models()) {
+            let what = format!("no model is asked at {}: nothing waits for its answer there", point.name());
+            found.push(Objection::new(field, what, "use a command, or another event"));
         }
         found
     }
@@ -219,6 +252,11 @@ impl Item for Hook {
             program: None,
             args: Vec::new(),
             url: None,
+            prompt: None,
+            agent: None,
+            model: None,
+            continue_on_block: false,
+            once: false,
             headers: Vec::new(),
             allowed_env: Vec::new(),
             timeout_secs: 0,
@@ -276,177 +314,13 @@ pub fn runs(program: &HookProgram) -> String {
             format!("{program}{}", quoted.collect::<String>())
         }
         HookProgram::Http { url, .. } => format!("POST {}", super::without_password(url)),
-    }
-}
-
-/// The fields of a `[[hooks]]`.
-pub(crate) const HOOK: &[Setting<Hook>] = &[
-    Setting {
-        kind: Kind::Checked(|hook, event| {
-            hook.point = Some(provost_hooks::hook_point_of(&event).map_err(|error| no_event(&error))?);
-            Ok(())
-        }),
-        default: SettingDefault::Unset("must be there, but for an import"),
-        example: r#""pre_tool_call""#,
-        words: "When it is asked: session_start, subagent_start, prompt_submit, pre_llm_request, pre_tool_call, spawn, \
-                approval, notification, child_end, post_tool_call, post_tool_success, post_tool_failure, \
-                post_tool_batch, turn_end, stop, subagent_stop, pre_compact, post_compact, abort, stop_failure, \
-                session_end; or as Claude Code calls it, such as PreToolUse.",
-        ..field("event")
-    },
-    Setting {
-        kind: Kind::Line(|hook, text| hook.matcher = Some(text)),
-        default: SettingDefault::Unset("everything"),
-        example: r#""shell|write_file""#,
-        words: "Which tools it is asked about, by exact names with | between them, or by a regular expression: its \
-                own names and Claude Code's (Bash, Edit) both count. At the session's begin and end, which source or \
-                reason.",
-        ..field("matcher")
-    },
-    Setting {
-        kind: Kind::Checked(|hook, text| {
-            hook.condition = Some(pattern(text)?);
-            Ok(())
-        }),
-        default: SettingDefault::Unset("every call that the matcher lets through"),
-        example: r#""shell(git push *)""#,
-        words: "A pattern as in [permissions] that the tool call must meet besides.",
-        ..field("if")
-    },
-    Setting {
-        kind: Kind::Words(|hook, text| hook.command = Some(text)),
-        default: SettingDefault::Unset("there is a program or url"),
-        example: r#""./scripts/no-force-push.sh""#,
-        words: "A command for `sh -c`, run in the workspace.",
-        ..field("command")
-    },
-    Setting {
-        kind: Kind::Line(|hook, text| hook.program = Some(text)),
-        default: SettingDefault::Unset("there is a command or url"),
-        example: r#""/usr/local/bin/guard""#,
-        words: "A program that is run without a shell.",
-        ..field("program")
-    },
-    Setting {
-        kind: Kind::List(|hook, text| {
-            hook.args.push(text);
-            Ok(())
-        }),
-        default: SettingDefault::Unset("none"),
-        example: r#"["--strict"]"#,
-        words: "The program's arguments.",
-        ..field("args")
-    },
-    Setting {
-        kind: Kind::Address(|hook, url| hook.url = Some(url)),
-        default: SettingDefault::Unset("there is a command or program"),
-        example: r#""http://127.0.0.1:8080/hook""#,
-        words: "An address that the question is posted to.",
-        ..field("url")
-    },
-    Setting {
-        kind: Kind::Texts(|hook, name, value| hook.headers.push((name, value))),
-        default: SettingDefault::Unset("none"),
-        example: r#"{ Authorization = "Bearer $HOOK_TOKEN" }"#,
-        words: "Headers of that request. They may name variables as $NAME or ${NAME}; a secret belongs into a \
-                variable, since everything else here stands in the run's log.",
-        ..field("headers")
-    },
-    Setting {
-        kind: Kind::List(|hook, name| {
-            hook.allowed_env.push(super::value::variable_name(name)?);
-            Ok(())
-        }),
-        default: SettingDefault::Unset("none"),
-        example: r#"["HOOK_TOKEN"]"#,
-        words: "The variables that the headers may name; others are empty there.",
-        ..field("allowed_env")
-    },
-    Setting {
-        kind: Kind::Line(|hook, name| hook.name = Some(name)),
-        default: SettingDefault::Unset("made from its event and what it runs"),
-        example: r#""no-force-push""#,
-        words: "Its name in the log, unique among all hooks.",
-        ..field("name")
-    },
-    Setting {
-        kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
-        default: SettingDefault::Is("60"),
-        example: "10",
-        words: "Seconds it may take; at most what the run may (budget.wall_time), to which the default is shortened. Then it is ended and has given no \
-                answer.",
-        ..field("timeout_secs")
-    },
-    Setting {
-        kind: Kind::Choice {
-            of: &["provost", "claude", "codex"],
-            put: |hook, word| {
-                hook.contract = match word {
-                    "claude" => HookContract::Claude,
-                    "codex" => HookContract::Codex,
-                    _ => HookContract::Provost,
-                };
-            },
-        },
-        default: SettingDefault::Is(r#""provost""#),
-        example: r#""claude""#,
-        words: "How it is asked and how its answer is read. provost: exit status 0 lets it pass, 2 says no with standard \
-                output as the reason, 3 ends the run, everything else is no answer. claude: as Claude Code has it. codex: as Codex has it.",
-        ..field("contract")
-    },
-    Setting {
-        kind: Kind::Choice {
-            of: &["deny", "continue"],
-            put: |hook, word| {
-                hook.on_failure =
-                    Some(if word == "continue" { OnFailure::Continue } else { OnFailure::Deny });
-            },
-        },
-        default: SettingDefault::Unset("deny at pre_tool_call if its contract is provost, else continue"),
-        example: r#""deny""#,
-        words: "What it means when it gives no answer: as if it had said no, or as if it had said nothing.",
-        ..field("on_failure")
-    },
-    Setting {
-        kind: Kind::Truth(|hook, truth| hook.reminders = Some(truth)),
-        default: SettingDefault::Unset("true if its contract is claude or codex, else false"),
-        example: "true",
-        words: "Whether it may have the model reminded of something.",
-        ..field("reminders")
-    },
-    Setting {
-        kind: Kind::Checked(|hook, word| {
-            hook.import = Some(ImportSource::parse(&word)?);
-            Ok(())
-        }),
-        default: SettingDefault::Unset("nothing is imported"),
-        example: r#""claude""#,
-        words: "In a [[hooks]] of its own: takes hooks and permissions of another program (claude, claude-user, \
-                claude-plugin:FOLDER, codex), after all others. The same as import = [\"claude\"] in a table [hooks].",
-        ..field("import")
-    },
-    Setting {
-        kind: Kind::List(|hook, name| {
-            hook.env.push(super::value::variable_name(name)?);
-            Ok(())
-        }),
-        default: SettingDefault::Unset("none"),
-        example: r#"["SLACK_WEBHOOK_URL"]"#,
-        words: "In a [[hooks]] of its own: variables that all hooks get besides, by name, as env in a table [hooks].",
-        ..field("env")
-    },
-];
-
-const fn field(name: &'static str) -> Setting<Hook> {
-    Setting::declared("", name)
-}
-
-fn no_event(error: &UnknownEvent) -> String {
-    match error {
-        UnknownEvent::Unknown { nearest: Some(name) } => {
-            format!("there is no such event (did you mean `{name}`?)")
+        HookProgram::Model(model) => {
+            let reads = match model.work {
+                HookModelWork::Answers => "",
+                HookModelWork::Reads => " that reads files",
+            };
+            format!("asks a model{reads}: {}", model.prompt)
         }
-        UnknownEvent::Unknown { nearest: None } | UnknownEvent::NotImplemented(_) => error.to_string(),
     }
 }
 

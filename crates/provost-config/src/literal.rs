@@ -57,6 +57,7 @@ fn secret_of(program: &HookProgram, shapes: &Redactor) -> Option<(&'static str, 
             let is_secret = is_secret(program, shapes) || is_any_secret(args, shapes);
             is_secret.then(|| ("args", "one".to_owned()))
         }
+        HookProgram::Model(model) => is_secret(&model.prompt, shapes).then(|| ("prompt", "it".to_owned())),
         HookProgram::Http { url, .. } if is_secret(url, shapes) => Some(("url", "it".to_owned())),
         HookProgram::Http { headers, .. } => {
             let has_secret = |(name, text): &&(String, String)| {

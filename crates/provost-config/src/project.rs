@@ -197,6 +197,7 @@ fn hooks(loading: &Loading) -> Vec<ProjectRequest> {
 fn does(program: Option<&HookProgram>) -> &'static str {
     match program {
         Some(HookProgram::Http { .. }) => "is told at",
+        Some(HookProgram::Model(_)) => "is asked at",
         Some(HookProgram::Shell { .. } | HookProgram::Exec { .. }) | None => "runs at",
     }
 }

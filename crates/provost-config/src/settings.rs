@@ -74,6 +74,8 @@ pub struct Settings {
     pub(crate) imports: Vec<Import>,
     /// Variables that hooks get besides, by name.
     pub hook_env: Vec<HookVariable>,
+    /// The model of hooks that are models and name none.
+    pub hook_model: Option<String>,
     /// The imported hooks.
     pub imported: Vec<Placed>,
     /// Which tool calls may be made.
@@ -133,6 +135,7 @@ impl Settings {
             hooks: Vec::new(),
             imports: Vec::new(),
             hook_env: Vec::new(),
+            hook_model: None,
             imported: Vec::new(),
             permissions: Permissions::default(),
             tools: ToolSettings::default(),

@@ -297,6 +297,14 @@ const AROUND: &[Setting<Settings>] = &[
         ..Setting::declared("hooks", "env")
     },
     Setting {
+        kind: Kind::Line(|s, model| s.hook_model = Some(model)),
+        default: SettingDefault::Unset("the model of the run's agent"),
+        example: r#""anthropic/claude-haiku-4-5""#,
+        words: "The model that hooks with a prompt ask, if they name none: a small one is enough. Its calls are charged to \
+                the run's budget.",
+        ..Setting::declared("hooks", "model")
+    },
+    Setting {
         kind: Kind::Folder(|s, path| s.state_dir = Some(path)),
         default: SettingDefault::Unset("`provost` in the platform's folder for state"),
         example: r#""/var/lib/provost""#,

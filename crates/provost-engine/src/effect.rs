@@ -178,6 +178,9 @@ pub struct StopCheck {
     /// The tool that runs the agent's commands, and its state: they determine the agent's current folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ToolMemory>,
+    /// The hooks that are asked once and have answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<String>,
 }
 
 /// A tool, and its state from its last call.
@@ -266,6 +269,9 @@ pub struct HookCall {
     /// As [`StopCheck::shell`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<ToolMemory>,
+    /// As [`StopCheck::spent`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spent: Vec<String>,
 }
 
 /// Input for hooks in addition to the logged trigger.

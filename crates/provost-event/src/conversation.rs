@@ -36,6 +36,8 @@ pub enum ItemKind {
     GoalNotReached,
     /// A hook's reminder to the model.
     Reminder,
+    /// A hook that the turn doesn't wait for has said something that the agent must not end without hearing.
+    HookWoke,
     /// An answer without a tool call and without a verdict: the model is to go on or to close.
     EndQuestion,
     /// The first claim that the goal is reached, where nothing checks it: the model is to prove it.

@@ -1,4 +1,5 @@
-//! Model calls that an external agent's program makes itself, through the model gateway.
+//! Model calls beside the conversation: those that an external agent's program makes itself, through the model gateway, and
+//! those of hooks that are models.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,14 +20,18 @@ pub enum Metering {
     Unmetered,
 }
 
-/// A program's request to a model.
+/// A request to a model beside the conversation, by a program or for a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalCall {
-    /// The gateway's id of the request, unique in the session.
+    /// Its purpose: `external`, or `hook`.
+    #[serde(default = "external")]
+    pub purpose: Purpose,
+    /// The id of the request, unique in the session: the gateway's, or the executor's.
     pub request: String,
     /// The model, as `provider/model`.
     pub model: String,
-    /// The wire format.
+    /// The wire format; empty for a hook.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub wire: String,
     /// The price of the model's tokens; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,16 +41,13 @@ pub struct ExternalCall {
     pub body: Option<BlobId>,
 }
 
-/// A program's model call is about to be forwarded: its budget is reserved.
+/// A model call beside the conversation is about to be made: its budget is reserved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalModelCalled {
     /// The session's turn in which it is made.
     pub turn: u32,
-    /// The calls of the session's program so far, this one included.
+    /// The session's calls beside its conversation so far, this one included.
     pub call: u32,
-    /// Its purpose, which is always `external`.
-    #[serde(default = "external")]
-    pub purpose: Purpose,
     /// The request.
     #[serde(flatten)]
     pub of: ExternalCall,
@@ -53,7 +55,7 @@ pub struct ExternalModelCalled {
     pub output_tokens_max: u32,
 }
 
-/// A program's model call waits for another of its calls, which has reserved what is left of the budget.
+/// A model call beside the conversation waits for another one, which has reserved what is left of the budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalModelQueued {
     /// The request.
@@ -65,7 +67,8 @@ pub struct ExternalModelQueued {
     pub output_tokens_max: u32,
 }
 
-/// A program's model call isn't made. The program is told so; at the end of a limit the session is suspended.
+/// A model call beside the conversation isn't made. Who asked for it is told so; at the end of a limit the session is
+/// suspended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalModelRefused {
     /// The request.
@@ -76,14 +79,14 @@ pub struct ExternalModelRefused {
     pub exhausted: Option<Exhausted>,
 }
 
-/// How a program's model call ended.
+/// How a model call beside the conversation ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExternalCallEnd {
     /// With a complete answer.
     #[default]
     Answered,
-    /// The program closed the connection before the answer was complete.
+    /// The program closed the connection before the answer was complete, or the hook's time was over.
     Aborted,
     /// The provider failed, or couldn't be reached.
     Failed {
@@ -105,15 +108,15 @@ pub struct RequestedTool {
     pub input: Json,
 }
 
-/// A program's model call is over.
+/// A model call beside the conversation is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExternalModelAnswered {
     /// The call.
     pub call: u32,
-    /// Its purpose, which is always `external`.
+    /// Its purpose: `external`, or `hook`.
     #[serde(default = "external")]
     pub purpose: Purpose,
-    /// The gateway's id of the request.
+    /// The id of the request.
     pub request: String,
     /// The model, as `provider/model`.
     pub model: String,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
-use crate::{CallId, Outcome, SessionId};
+use crate::{CallId, HookModel, Outcome, SessionId};
 
 macro_rules! points {
     ($($(#[$doc:meta])* $point:ident = $name:literal,)*) => {
@@ -168,6 +168,9 @@ pub struct HookSetup {
     /// Whether the turn waits for it.
     #[serde(skip_serializing_if = "is_default")]
     pub waiting: HookWaiting,
+    /// How often it is asked in a session.
+    #[serde(skip_serializing_if = "is_default")]
+    pub times: HookTimes,
 }
 
 /// Whether a turn waits for a hook.
@@ -177,8 +180,21 @@ pub enum HookWaiting {
     /// It does, and the hook's answer counts.
     #[default]
     Waits,
-    /// The hook runs beside the turn and decides nothing; what it tells the model comes with a later turn.
+    /// The hook runs beside the turn and decides nothing; what it tells the model comes as soon as it has said it.
     Background,
+    /// The same, and a refusal by its contract wakes the agent: it hears the reason before it may end.
+    Wakes,
+}
+
+/// How often a hook is asked in a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookTimes {
+    /// Each time.
+    #[default]
+    Always,
+    /// Until it has given its first answer.
+    Once,
 }
 
 impl HookPolicy {
@@ -244,6 +260,8 @@ pub enum HookProgram {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         allowed_env: Vec<String>,
     },
+    /// A model that is asked.
+    Model(Box<HookModel>),
 }
 
 /// How a hook program's answers are interpreted.

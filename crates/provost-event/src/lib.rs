@@ -16,6 +16,7 @@ mod flow;
 mod fork;
 mod goal;
 mod hook;
+mod hook_model;
 mod hook_report;
 mod id;
 mod json;
@@ -68,9 +69,10 @@ pub use goal::{
     GoalVerdict, JudgeAnswer, OnHookError, SupervisorError, SupervisorVerdict,
 };
 pub use hook::{
-    HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, HookStage, HookTrigger, HookWaiting,
-    OnFailure, PointRefusal, SessionSource,
+    HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, HookStage, HookTimes, HookTrigger,
+    HookWaiting, OnFailure, PointRefusal, SessionSource,
 };
+pub use hook_model::{HookModel, HookModelWork};
 pub use hook_report::{HookDecision, HookReport, HooksAsked, HooksDecided};
 pub use id::{ActorKey, BlobId, CallId, EffectId, Elapsed, IdError, RunId, Seq, SessionId, Timestamp};
 pub use json::Json;
@@ -101,7 +103,7 @@ pub use terminal::{
     OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
     TerminalState, WindowSize,
 };
-pub use tool::{Access, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};
+pub use tool::{Access, Freeform, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};
 pub use tool_call::{CallFacts, ToolFinished, ToolStarted, ToolStatus};
 pub use tool_form::{CallForm, FieldForm, SelectingField, ValueForm};
 pub use tree::{

@@ -21,6 +21,16 @@ pub enum Purpose {
     Judge,
     /// A call that an external agent's program makes itself, through the gateway.
     External,
+    /// The answer of a hook that is a model.
+    Hook,
+}
+
+impl Purpose {
+    /// Whether calls with it are made beside the conversation, with numbers of their own: several may be open at once.
+    #[must_use]
+    pub const fn is_beside(self) -> bool {
+        matches!(self, Self::External | Self::Hook)
+    }
 }
 
 /// A model call is about to be made.

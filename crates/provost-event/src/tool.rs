@@ -27,6 +27,10 @@ pub struct ToolSpec {
     /// Other forms in which models may call it. The first is also that of calls by its own name and its aliases.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forms: Vec<CallForm>,
+    /// How a model may write its one argument, a text called `input`, as it is and not within JSON, where the wire format
+    /// has that.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub freeform: Option<Freeform>,
     /// The argument that represents a call in one line; absent: that of the subject.
     #[serde(default, skip_serializing_if = "is_default")]
     pub summary_field: Option<String>,
@@ -51,6 +55,7 @@ impl ToolSpec {
             subject: ToolSubject::default(),
             aliases: Vec::new(),
             forms: Vec::new(),
+            freeform: None,
             summary_field: None,
             idempotent: false,
             timeout_ms: 60_000,
@@ -69,6 +74,18 @@ impl ToolSpec {
     pub fn summary_field(&self) -> Option<&str> {
         self.summary_field.as_deref().or_else(|| self.subject.field())
     }
+}
+
+/// The form of an argument that a model writes as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Freeform {
+    /// What it may be, as a grammar of [Lark](https://github.com/lark-parser/lark).
+    pub grammar: String,
+}
+
+impl Freeform {
+    /// The name of the argument.
+    pub const FIELD: &str = "input";
 }
 
 /// The tools of a run, or of one of its agents, are others from here on. Calls of an answer that was given before

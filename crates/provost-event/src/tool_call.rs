@@ -21,6 +21,9 @@ pub struct ToolStarted {
     /// True when it runs outside of the agent's sandbox, which a person approved.
     #[serde(default, skip_serializing_if = "is_default")]
     pub outside: bool,
+    /// The hook that has put these arguments in the place of the model's own; absent if they are the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<String>,
 }
 
 /// How a tool call ended.

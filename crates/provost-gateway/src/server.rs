@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::{Response, StatusCode, Uri};
 use provost_engine::ExternalCallRequest;
-use provost_event::ExternalCall;
+use provost_event::{ExternalCall, Purpose};
 use provost_llm::{UpstreamRequest, WireFormat};
 use tokio::net::TcpListener;
 use tokio::sync::OwnedSemaphorePermit;
@@ -233,6 +233,7 @@ async fn generate(
     let source = CallSource::of(shared, route.family, &asked).await?;
     let recorded = answer::record(shared, asked.body().as_bytes()).await;
     let call = ExternalCall {
+        purpose: Purpose::External,
         request: id.clone(),
         model: model.clone(),
         wire: asked.wire.name().to_owned(),

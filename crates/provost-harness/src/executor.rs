@@ -15,8 +15,10 @@ use crate::session_cache::SessionCache;
 use crate::spans::{TurnSpans, span};
 use crate::{Backend, HarnessDeps};
 
+mod beside;
 mod call_model;
 mod external;
+mod hook_model;
 mod hooks;
 mod judge;
 mod links;
@@ -85,12 +87,12 @@ impl HarnessExecutor {
                 SessionEvent::ToolDone { seq, result }
             }
             Effect::CheckStop(check) => {
-                SessionEvent::StopChecked { seq, result: self.check_stop(&check, cancel).await }
+                SessionEvent::StopChecked { seq, result: self.check_stop(id, &check, cancel).await }
             }
             Effect::Judge(call) => SessionEvent::Judged { seq, report: self.judge(&call, cancel).await },
             Effect::AskHooks(hook_call) => {
                 let scripts = self.scripts_of(&hook_call).await;
-                let reports = self.ask_hooks(&hook_call, cancel).await;
+                let reports = self.ask_hooks(id, &hook_call, cancel).await;
                 SessionEvent::HooksAnswered { seq, reports, scripts }
             }
             Effect::MakeWorktree(order) => {

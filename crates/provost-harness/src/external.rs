@@ -189,6 +189,7 @@ impl ConsentTool {
             subject: self.subject(),
             aliases: self.aliases().iter().map(|&alias| alias.to_owned()).collect(),
             forms: Vec::new(),
+            freeform: None,
             summary_field: Some(field.to_owned()),
             idempotent: false,
             timeout_ms: 60_000,

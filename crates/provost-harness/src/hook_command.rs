@@ -4,7 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use provost_process::{ChildSpec, Confinement, Finished, Launch, Stdio, Streams, run};
+use provost_process::{
+    ChildSpec, Confinement, Finished, Launch, SpawnError, Stdio, Streams, run, run_leaving,
+};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// The start of a hook that is a program, and its limits.
@@ -41,14 +44,38 @@ impl HookCommand {
     /// # Cancellation
     /// When `cancel` fires it returns within the grace period, with nothing left running.
     pub async fn run(self, cancel: &CancellationToken) -> Result<Finished, String> {
+        run(self.spec(), cancel).await.map_err(in_words)
+    }
+
+    /// The same, but processes that it leaves behind when it exits may go on for `stay`. `exited` gets the result as soon
+    /// as it has exited, if there are any; this ends with them.
+    ///
+    /// # Errors
+    /// Why it couldn't be started.
+    ///
+    /// # Cancellation
+    /// As [`run`](Self::run); dropping the future kills all of its processes.
+    pub async fn run_leaving(
+        self,
+        stay: Duration,
+        exited: oneshot::Sender<Finished>,
+        cancel: CancellationToken,
+    ) -> Result<Finished, String> {
+        run_leaving(self.spec(), stay, exited, cancel).await.map_err(in_words)
+    }
+
+    fn spec(self) -> ChildSpec {
         let Self { program, args, env, cwd, input, keep_bytes_max, timeout, grace, ends_within, confinement } =
             self;
         let launch =
             Launch { program, args, env, cwd, stdio: Stdio { input, streams: Streams::Apart }, confinement };
-        let spec = ChildSpec { launch, keep_bytes_max, timeout: Some(timeout), grace, ends_within };
-        run(spec, cancel).await.map_err(|error| match std::error::Error::source(&error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        })
+        ChildSpec { launch, keep_bytes_max, timeout: Some(timeout), grace, ends_within }
+    }
+}
+
+fn in_words(error: SpawnError) -> String {
+    match std::error::Error::source(&error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }

@@ -1,15 +1,18 @@
 //! The port to hooks that are programs: scripts, other executables, servers.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use provost_engine::{HookCall, StopCheck};
+use provost_engine::{Event, HookCall, SessionEvent, StopCheck};
 use provost_event::{
     HookContract, HookDecision, HookPoint, HookPolicy, Json, ModelPolicy, Record, SessionId,
 };
 use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
+
+use crate::Backend;
 
 /// A question to a hook program, before it is converted to the form of its contract.
 #[derive(Debug, Clone)]
@@ -36,6 +39,45 @@ pub struct HookQuestion {
     pub records: Vec<Arc<Record>>,
     /// What confines its program.
     pub confinement: Confinement,
+    /// For what a hook says that nothing waits for; absent where it can't be passed on.
+    pub voice: Option<HookVoice>,
+}
+
+/// Passes on what a hook says when nothing waits for its answer any more.
+#[derive(Clone)]
+pub struct HookVoice {
+    backend: Arc<dyn Backend>,
+    session: SessionId,
+}
+
+impl fmt::Debug for HookVoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookVoice").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+/// How urgent what a hook says is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookUrgency {
+    /// The model hears it with its next call, if there is one.
+    Reminds,
+    /// The agent doesn't end before it has heard it.
+    Wakes,
+}
+
+impl HookVoice {
+    pub(crate) fn of(backend: Arc<dyn Backend>, session: SessionId) -> Self {
+        Self { backend, session }
+    }
+
+    /// Tells the model `body` in the name of `hook`. It is lost if the session is suspended or over.
+    pub async fn say(&self, hook: &str, body: String, urgency: HookUrgency) {
+        let wakes = urgency == HookUrgency::Wakes;
+        let said = SessionEvent::HookSaid { hook: hook.to_owned(), body, wakes };
+        if let Err(error) = self.backend.post(self.session.into(), Event::Session(said), None).await {
+            tracing::warn!(%error, "what a hook said couldn't be passed on");
+        }
+    }
 }
 
 /// An agent's position and name.
@@ -116,6 +158,22 @@ pub trait HookPrograms: Send + Sync {
         point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer;
+
+    /// What `hook`, which is a model, is asked.
+    ///
+    /// # Errors
+    /// Why it can't be asked.
+    fn prompt(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> Result<String, String> {
+        let _ = (hook, question, point);
+        Err("the program that runs this agent can't ask hooks that are models".to_owned())
+    }
+
+    /// The meaning of the answer of `hook`, which is a model; no answer if it can't be read.
+    fn read(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint, text: &str) -> HookAnswer {
+        let _ = (hook, question, point, text);
+        let reason = "the program that runs this agent can't read the answers of models".to_owned();
+        HookAnswer::only(HookDecision::Broken(reason))
+    }
 
     /// The session has ended, or is suspended with its run: what still runs in the background for it is ended. Must
     /// not block; may be called repeatedly, and for a session without hooks.

@@ -66,8 +66,8 @@ pub use git::confine_own_git;
 pub use harness::{AgentHarness, ForkRequest, Harness, RemadeWorktree, ResumeRequest, RunTools, TurnState};
 pub use hook_command::HookCommand;
 pub use hook_program::{
-    HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, HookTranscript, LogTranscript,
-    NoHookPrograms,
+    HookAgent, HookAnswer, HookPrograms, HookQuestion, HookQuestionTrigger, HookTranscript, HookUrgency,
+    HookVoice, LogTranscript, NoHookPrograms,
 };
 pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};

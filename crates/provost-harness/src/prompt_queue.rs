@@ -137,6 +137,7 @@ impl PromptQueue {
                 | ItemKind::StopSuspended
                 | ItemKind::GoalNotReached
                 | ItemKind::Reminder
+                | ItemKind::HookWoke
                 | ItemKind::GoalGiven
                 | ItemKind::GoalRemoved
                 | ItemKind::ServiceEnded

@@ -84,6 +84,7 @@ impl Recall {
             subject: ToolSubject::Opaque,
             aliases: Vec::new(),
             forms: Vec::new(),
+            freeform: None,
             summary_field: Some("search".to_owned()),
             idempotent: true,
             timeout_ms: u64::try_from(TIMEOUT.as_millis()).unwrap_or(u64::MAX),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use provost_engine::{REMINDER_NAME, ResultText, image_line, reminder, reminder_announcement};
 use provost_event::{
     BlobId, Block, CallId, Compacted, ConversationEntry, Entry, Image, LifecycleEntry, ModelEntry, Purpose,
-    Record, Seq, SessionStarted, ToolEntry, ToolFinished,
+    Record, Seq, SessionStarted, ToolEntry, ToolFinished, ToolStarted,
 };
 
 use crate::ImageData;
@@ -88,6 +88,8 @@ pub struct Message {
     wire: [OnceLock<WireForm>; DIALECTS_KEPT],
 }
 
+/// Bytes shown of the arguments that a hook has put in the place of a model's.
+const REPLACED_BYTES_MAX: usize = 200;
 /// Maximum serialized forms of a message: its format's, and the same without reasoning.
 const DIALECTS_KEPT: usize = 2;
 
@@ -135,6 +137,8 @@ pub struct Transcript {
     waiting: Vec<(Seq, Part)>,
     /// The entry of an applied summary, so that it isn't applied twice.
     summed_up_at: Seq,
+    /// What the model is told of calls that are made with other arguments than its own.
+    replaced: HashMap<CallId, String>,
     /// The id in Provost's messages, so that no other text is mistaken for one.
     reminder_id: Arc<str>,
     /// What the agent is told before its goal, also after a summary.
@@ -199,9 +203,15 @@ impl Transcript {
             Entry::Conversation(ConversationEntry::SystemItem(item)) => {
                 self.say(&reminder(&item.body, &self.reminder_id))
             }
+            Entry::Tool(ToolEntry::Started(started)) => {
+                let replaced = started.replaced_by.as_ref().map(|hook| replaced_words(hook, started));
+                self.replaced.extend(replaced.map(|words| (started.call.clone(), words)));
+            }
             Entry::Tool(ToolEntry::Finished(finished)) => {
                 let called = self.name_called(&finished.call).unwrap_or(&finished.tool).to_owned();
-                self.wait(result_of(finished, called, images));
+                let told = self.replaced.remove(&finished.call);
+                let told = told.map(|words| format!("{}\n", reminder(&words, &self.reminder_id)));
+                self.wait(result_of(finished, called, images, told.unwrap_or_default()));
             }
             Entry::Model(ModelEntry::Called(called)) if called.purpose == Purpose::Turn => {
                 self.close_waiting(record.seq)
@@ -226,7 +236,7 @@ impl Transcript {
                 | LifecycleEntry::Ended(_),
             )
             | Entry::Gate(_)
-            | Entry::Tool(ToolEntry::Started(_) | ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_))
+            | Entry::Tool(ToolEntry::Changed(_) | ToolEntry::ServiceNoted(_))
             | Entry::Terminal(_)
             | Entry::Goal(_)
             | Entry::Budget(_)
@@ -397,8 +407,24 @@ fn stand_in(image: &Image) -> String {
     format!("[{} of {} bytes, which can't be shown to you]", image.kind.media_type(), image.bytes)
 }
 
-fn result_of(finished: &ToolFinished, tool: String, images: &HashMap<BlobId, ImageData>) -> Part {
-    let (mut output, mut shown) = (finished.output.clone(), Vec::new());
+/// What a model is told before the result of a call that was made with other arguments than its own.
+fn replaced_words(hook: &str, started: &ToolStarted) -> String {
+    let input = started.input.text();
+    let cut = input.get(..input.floor_char_boundary(REPLACED_BYTES_MAX)).unwrap_or_default();
+    let more = if cut.len() < input.len() { " […]" } else { "" };
+    format!("The hook {hook} had this call made with other arguments: {cut}{more}")
+}
+
+/// The result as a part of a message, after `told`.
+fn result_of(
+    finished: &ToolFinished,
+    tool: String,
+    images: &HashMap<BlobId, ImageData>,
+    told: String,
+) -> Part {
+    let mut output = told;
+    output.push_str(&finished.output);
+    let mut shown = Vec::new();
     for image in &finished.images {
         match images.get(&image.blob) {
             Some(data) => shown.push(data.clone()),

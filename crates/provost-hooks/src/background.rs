@@ -1,17 +1,13 @@
-//! Hooks that run beside the turn: bounded in number, ended with their session, heard at a later question.
+//! Hooks that run beside the turn, and what others leave behind: bounded in number, ended with their session.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use provost_event::SessionId;
-use provost_harness::HookAnswer;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 /// Hooks that run in the background at a time, of all sessions of a process.
 pub(crate) const RUNNING_MAX: usize = 16;
-/// Texts kept for the model until the next question to a hook of the session.
-const TEXTS_MAX: usize = 32;
 
 /// The hooks in the background, by session.
 #[derive(Default)]
@@ -22,9 +18,9 @@ pub(crate) struct Background {
 /// Dropping it ends what runs: a command's guard kills its processes.
 #[derive(Default)]
 struct SessionHooks {
-    running: usize,
-    texts: Vec<String>,
     tasks: JoinSet<()>,
+    /// What hooks have left behind.
+    left: JoinSet<()>,
 }
 
 impl Background {
@@ -33,45 +29,36 @@ impl Background {
     }
 
     /// Runs `ask` beside the turn; false if too many run already.
-    pub(crate) fn start<F>(
-        self: &Arc<Self>,
-        session: SessionId,
-        ask: impl FnOnce(CancellationToken) -> F,
-    ) -> bool
-    where
-        F: Future<Output = HookAnswer> + Send + 'static,
-    {
+    pub(crate) fn start(&self, session: SessionId, ask: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut sessions = self.sessions();
-        if sessions.values().map(|hooks| hooks.running).sum::<usize>() >= RUNNING_MAX {
-            return false;
-        }
-        let hooks = sessions.entry(session).or_default();
-        hooks.running += 1;
-        while hooks.tasks.try_join_next().is_some() {}
-        let asked = ask(CancellationToken::new());
-        let all = Arc::downgrade(self);
-        hooks.tasks.spawn(async move {
-            let answer = asked.await;
-            if let Some(all) = all.upgrade() {
-                all.ended(session, answer);
-            }
+        let running = sessions.values_mut().map(|hooks| {
+            while hooks.tasks.try_join_next().is_some() {}
+            hooks.tasks.len()
         });
-        true
+        let is_free = running.sum::<usize>() < RUNNING_MAX;
+        if is_free {
+            sessions.entry(session).or_default().tasks.spawn(ask);
+        }
+        is_free
     }
 
-    fn ended(&self, session: SessionId, answer: HookAnswer) {
+    /// Keeps processes that a hook has left behind, until `rest` is done or the session is over; none if too many run
+    /// already.
+    pub(crate) fn keep<T: Send + 'static>(
+        &self,
+        session: SessionId,
+        rest: impl Future<Output = T> + Send + 'static,
+    ) {
         let mut sessions = self.sessions();
-        // A session that is over has forgotten it.
-        let Some(hooks) = sessions.get_mut(&session) else { return };
-        hooks.running = hooks.running.saturating_sub(1);
-        let room = TEXTS_MAX.saturating_sub(hooks.texts.len());
-        hooks.texts.extend(answer.reminders.into_iter().chain(answer.note).take(room));
-    }
-
-    /// What hooks of the session have said since this was asked last.
-    pub(crate) fn heard(&self, session: SessionId) -> Vec<String> {
-        let mut sessions = self.sessions();
-        sessions.get_mut(&session).map(|hooks| std::mem::take(&mut hooks.texts)).unwrap_or_default()
+        let left = sessions.values_mut().map(|hooks| {
+            while hooks.left.try_join_next().is_some() {}
+            hooks.left.len()
+        });
+        if left.sum::<usize>() < RUNNING_MAX {
+            sessions.entry(session).or_default().left.spawn(async move {
+                rest.await;
+            });
+        }
     }
 
     /// Ends what runs for the session.

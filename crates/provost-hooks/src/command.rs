@@ -1,17 +1,23 @@
 //! Runs a hook command: its environment, its input and its result.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::future::pending;
 use std::time::Duration;
 
 use provost_event::{HookProgram, HookSetup, SessionId};
 use provost_harness::HookCommand;
 use provost_process::{Finished, helper_env};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::background::Background;
 use crate::question::HookQuery;
 
 /// Bytes kept of standard output, and of standard error: a longer answer is incomplete.
 pub(crate) const HOOK_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+/// How long processes that a command leaves behind may go on.
+const STAY: Duration = Duration::from_secs(30);
 /// Time between the request to end and the forced end.
 const GRACE: Duration = Duration::from_millis(500);
 /// Variables with this prefix are Provost's own telemetry; they are removed even if a setting passes them by name.
@@ -29,7 +35,8 @@ pub(crate) struct Command<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// Runs it with `question` on its standard input, and ends all processes that it started.
+    /// Runs it with `question` on its standard input. Processes that it leaves behind when it exits may go on for
+    /// half a minute, at most as long as its session.
     ///
     /// # Errors
     /// Why it couldn't be started.
@@ -41,6 +48,7 @@ impl<'a> Command<'a> {
         self,
         asked: HookQuery<'_>,
         question: Vec<u8>,
+        background: &Background,
         cancel: &CancellationToken,
     ) -> Result<Finished, String> {
         let own = self.own_env(asked);
@@ -50,7 +58,7 @@ impl<'a> Command<'a> {
             }
             // The shell expands the variables itself, and so keeps quoted text in one piece.
             HookProgram::Shell { command } => ("sh".into(), vec!["-c".into(), command.into()]),
-            HookProgram::Http { .. } => (OsString::new(), Vec::new()),
+            HookProgram::Http { .. } | HookProgram::Model(_) => (OsString::new(), Vec::new()),
         };
         self.make_data_folder();
         let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
@@ -72,7 +80,19 @@ impl<'a> Command<'a> {
             ends_within: asked.limit(),
             confinement: asked.question.confinement.clone(),
         };
-        command.run(cancel).await
+        let (exited, exits) = oneshot::channel();
+        // Whoever asks cancels its own token when it has the answer.
+        let stop = CancellationToken::new();
+        let mut running = Box::pin(command.run_leaving(STAY, exited, stop.clone()));
+        let left = tokio::select! {
+            biased;
+            finished = &mut running => return finished,
+            Ok(finished) = exits => finished,
+            never = passed_on(cancel, &stop) => match never {},
+        };
+        // What can't be kept is dropped, and thereby killed.
+        background.keep(asked.session(), running);
+        Ok(left)
     }
 
     /// Makes the folder in which a plugin keeps its data. A hook that needs it says so if it can't be made.
@@ -100,6 +120,13 @@ impl<'a> Command<'a> {
         env.extend(plugins.map(|(name, value)| (name.as_str(), value.into())));
         env
     }
+}
+
+/// Cancels `stop` with `cancel`.
+async fn passed_on(cancel: &CancellationToken, stop: &CancellationToken) -> Infallible {
+    cancel.cancelled().await;
+    stop.cancel();
+    pending().await
 }
 
 const PLUGIN_DATA: &str = "CLAUDE_PLUGIN_DATA";

@@ -99,6 +99,7 @@ fn programs(hooks: &[HookPolicy]) -> Vec<String> {
             std::iter::once(program).chain(args).map(String::as_str).collect::<Vec<_>>().join(" ")
         }
         HookProgram::Http { url, .. } => format!("POST {url}"),
+        HookProgram::Model(model) => format!("a model is asked: {}", model.prompt),
     });
     all.filter(|program| seen.insert(program.clone())).collect()
 }

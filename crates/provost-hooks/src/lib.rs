@@ -1,8 +1,8 @@
 //! Hooks that are programs: the contract of existing scripts.
 //!
 //! A hook program gets one form of question (JSON with Claude Code's names, and some of Provost's) and its answer
-//! is read by one of three contracts. [`ProgramHooks`] asks commands and servers; [`import_hooks`] imports the
-//! hooks of a project's `.claude` folder.
+//! is read by one of three contracts. [`ProgramHooks`] asks commands and servers, and words what a harness asks
+//! models; [`import_hooks`] imports the hooks of a project's `.claude` folder.
 //!
 //! | file | content |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `matcher.rs`, `condition.rs` | which questions a hook is asked |
 //! | `tool.rs`, `tool/` | tools, arguments and results under the names that scripts know |
 //! | `question.rs` | a hook's JSON input |
-//! | `command.rs`, `http.rs` | asking a command, asking a server |
+//! | `command.rs`, `http.rs`, `model.rs` | asking a command, a server, a model |
 //! | `reply.rs` | a hook's JSON answer |
 //! | `meaning.rs` | the decision of a reply or a refusal at a hook point |
 //! | `contract.rs` | the contracts: exit statuses, output, replies |
@@ -32,6 +32,7 @@ mod http;
 mod import;
 mod matcher;
 mod meaning;
+mod model;
 mod point;
 mod programs;
 mod question;

@@ -49,6 +49,10 @@ impl Meaning {
         Self { decision: HookDecision::Abort(why), refuses: true, ..Self::nothing() }
     }
 
+    pub(crate) fn pause(why: String) -> Self {
+        Self { decision: HookDecision::Pause(why), refuses: true, ..Self::nothing() }
+    }
+
     pub(crate) fn remind(mut self, body: String) -> Self {
         self.reminders.push(body);
         self

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookWaiting, SessionId};
-use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, HookTranscript, Redactor};
+use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, HookTranscript, HookUrgency, Redactor};
 use provost_process::MAYBE_LEFT;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +18,7 @@ use crate::contract::{of_body, of_command, of_cut};
 use crate::http::{Address, Body, Poster};
 use crate::matcher::Matchers;
 use crate::meaning::Meaning;
+use crate::model;
 use crate::question::HookQuery;
 use crate::spill::{capped, texts};
 use crate::transcript::transcript;
@@ -41,11 +42,11 @@ pub struct ProgramHooksOptions {
 ///
 /// A command gets the question as one JSON object on its standard input, which it needn't read, in the agent's
 /// current folder, in a session of its own, without a terminal. The hook's timeout starts with the process; half a second after
-/// it, or when the session's time limit is over, the command is killed, and so are processes that it leaves behind
-/// when it exits. 1 MiB is kept of each of its streams, and 1 MiB read of a server's response.
+/// it, or when the session's time limit is over, the command is killed. Processes that it leaves behind when it exits may
+/// go on for 30 s, and end with its session. 1 MiB is kept of each of its streams, and 1 MiB read of a server's response.
 ///
-/// A hook that the turn doesn't wait for runs in the background: at most 16 at a time, ended with its session. What it
-/// says reaches the model with the next answer of a hook of that session.
+/// A hook that the turn doesn't wait for runs in the background, and so does what others leave behind: at most 16 at a time, ended with its session. What it
+/// says reaches the model with its next call.
 pub struct ProgramHooks {
     asking: Arc<Asking>,
     background: Arc<Background>,
@@ -58,29 +59,35 @@ struct Asking {
     spill: Option<PathBuf>,
     redactor: Arc<Redactor>,
     extra_env: Vec<String>,
+    background: Arc<Background>,
 }
 
 impl ProgramHooks {
     /// A runner for these options.
     #[must_use]
     pub fn new(options: ProgramHooksOptions) -> Self {
+        let background = Arc::<Background>::default();
         let asking = Asking {
             poster: Poster::new(options.clock, options.header_env),
             matchers: Matchers::default(),
             spill: options.spill,
             redactor: options.redactor,
             extra_env: options.extra_env,
+            background: Arc::clone(&background),
         };
-        Self { asking: Arc::new(asking), background: Arc::default() }
+        Self { asking: Arc::new(asking), background }
     }
 
     /// Starts a hook that the turn doesn't wait for.
     fn start(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> HookAnswer {
         let session = HookQuery::by(hook, question, point).session();
-        let (asking, hook, question) = (Arc::clone(&self.asking), hook.clone(), question.clone());
-        let is_started = self
-            .background
-            .start(session, |cancel| async move { asking.ask(&hook, &question, point, &cancel).await });
+        let asking = Arc::clone(&self.asking);
+        let later = (hook.clone(), question.clone());
+        let is_started = self.background.start(session, async move {
+            let (hook, question) = later;
+            let answer = asking.ask(&hook, &question, point, &CancellationToken::new()).await;
+            said_later(&hook, &question, answer).await;
+        });
         let note = (!is_started).then(|| format!("it isn't run: {RUNNING_MAX} hooks run in the background"));
         HookAnswer { note, ..HookAnswer::only(HookDecision::Continue) }
     }
@@ -116,7 +123,7 @@ impl Asking {
         };
         let timeout = Duration::from_millis(hook.timeout_ms);
         match &hook.program {
-            None => Meaning::failed("its policy names no program"),
+            None | Some(HookProgram::Model(_)) => Meaning::failed("its policy names no program"),
             Some(HookProgram::Http { url, headers, allowed_env }) => {
                 let address = Address { url, headers, allowed_env, timeout };
                 match self.poster.ask(address, question, cancel).await {
@@ -128,7 +135,7 @@ impl Asking {
             Some(program) => {
                 let setup = &hook.setup;
                 let command = Command { program, setup, timeout, extra_env: &self.extra_env };
-                match command.ask(asked, question, cancel).await {
+                match command.ask(asked, question, &self.background, cancel).await {
                     Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
                     Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
                     Err(why) => Meaning::failed(why),
@@ -151,6 +158,28 @@ impl Asking {
     }
 }
 
+/// Passes on what a hook says that no turn waits for: its texts, and the reason of a refusal, which wakes the agent
+/// where the hook may.
+async fn said_later(hook: &HookPolicy, question: &HookQuestion, answer: HookAnswer) {
+    let Some(voice) = question.voice.as_ref().filter(|_| hook.may_remind) else { return };
+    let wakes = hook.setup.waiting == HookWaiting::Wakes;
+    let HookAnswer { decision, reminders, note, .. } = answer;
+    let refused = match decision {
+        HookDecision::Deny(reason) | HookDecision::Pause(reason) | HookDecision::Abort(reason) if wakes => {
+            Some(reason)
+        }
+        _ => None,
+    };
+    // Where a refusal can only be told it is a text already.
+    let urgency = if wakes { HookUrgency::Wakes } else { HookUrgency::Reminds };
+    for body in refused.into_iter().chain(reminders) {
+        voice.say(&hook.name, body, urgency).await;
+    }
+    if let Some(note) = note {
+        voice.say(&hook.name, note, HookUrgency::Reminds).await;
+    }
+}
+
 #[async_trait]
 impl HookPrograms for ProgramHooks {
     /// A hook with an invalid matcher or condition is asked, so that the problem is reported: its answer is that
@@ -166,14 +195,28 @@ impl HookPrograms for ProgramHooks {
         point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer {
-        let mut answer = match hook.setup.waiting {
+        match hook.setup.waiting {
             HookWaiting::Waits => self.asking.ask(hook, question, point, cancel).await,
-            HookWaiting::Background => self.start(hook, question, point),
-        };
-        let session = HookQuery::by(hook, question, point).session();
-        if hook.may_remind {
-            answer.reminders.extend(self.background.heard(session));
+            HookWaiting::Background | HookWaiting::Wakes => self.start(hook, question, point),
         }
+    }
+
+    fn prompt(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> Result<String, String> {
+        let asked = HookQuery::by(hook, question, point);
+        self.asking.chosen(hook, asked)?;
+        match &hook.program {
+            Some(HookProgram::Model(model)) => Ok(model::filled(&model.prompt, &asked.json())),
+            _ => Err("it is no model".to_owned()),
+        }
+    }
+
+    fn read(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint, text: &str) -> HookAnswer {
+        let asked = HookQuery::by(hook, question, point);
+        let mut answer = match &hook.program {
+            Some(HookProgram::Model(model)) => model::of_model(hook, model, asked, text).into_answer(),
+            _ => HookAnswer::only(model::is_no_model()),
+        };
+        texts(&mut answer).into_iter().for_each(|text| self.asking.redactor.mask_known(text));
         answer
     }
 

@@ -89,7 +89,8 @@ impl<'a> HookQuery<'a> {
         }
     }
 
-    fn failed(self) -> bool {
+    /// Whether it is about a call that failed.
+    pub(crate) fn failed(self) -> bool {
         use HookTrigger as About;
         matches!(
             self.about(),
@@ -268,8 +269,8 @@ impl<'a> HookQuery<'a> {
         put(
             &mut fields,
             json!({
-                "tool_name": tool::call_name(call),
-                "tool_input": tool::call_input(call, &input, &self.question.workspace),
+                "tool_name": tool::told_name(call, self.contract),
+                "tool_input": tool::told_input(call, &input, &self.question.workspace, self.contract),
                 "provost_tool": call.tool.name,
                 "provost_input": input,
             }),

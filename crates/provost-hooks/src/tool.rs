@@ -9,7 +9,10 @@ use std::path::Path;
 use provost_event::{HookContract, ToolIdentity, ToolSubject};
 use serde_json::{Map, Value, json};
 
+mod patch;
+
 pub(crate) use agent::{call_changed, call_input, call_name, call_names, kind, kind_names};
+pub(crate) use patch::{told_input, told_name};
 use path::{absolute, relative};
 pub(crate) use response::{error_text, response};
 

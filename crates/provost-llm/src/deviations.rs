@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A server's deviations in Chat Completions; of the other wire formats only Responses uses `cache_key`. The
+/// A server's deviations in Chat Completions; of the other wire formats only Responses uses `cache_key` and `custom_tools`. The
 /// default fits most compatible servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -19,6 +19,8 @@ pub struct Deviations {
     pub no_stream_options: bool,
     /// It accepts `prompt_cache_key`, which routes a conversation to its cache.
     pub cache_key: bool,
+    /// Its Responses API has custom tools, whose one argument a model writes as it is.
+    pub custom_tools: bool,
     /// It accepts `cache_control`, at the system prompt and the request's end, for models with explicit caching
     /// only: those whose name begins with `anthropic/`.
     pub cache_control: bool,

@@ -24,6 +24,8 @@ const WIRE: WireFormat = WireFormat::OpenaiResponses;
 const PATH: &str = "/responses";
 /// The type of Provost's own block that keeps a message's phase, before its text. It is never sent.
 const PHASE: &str = "provost_message_phase";
+/// The type of Provost's own block before a call whose argument the model wrote as it is. It is never sent.
+const CUSTOM: &str = "provost_custom_call";
 
 /// The wire format for one model.
 pub(crate) struct OpenaiResponses {

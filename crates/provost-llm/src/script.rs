@@ -38,8 +38,8 @@ const ROOT: u32 = 0;
 /// script continues at the right entry after a restart, a resume or a compaction, and a retry gets the same
 /// answer. Faults stand before the answer that they delay; each happens once per process and session.
 ///
-/// As a judge it gives its verdicts, also in order. There a fault is an entry of its own: each call of the judge
-/// counts.
+/// As a judge it gives its verdicts, also in order, and for hooks that are models the entries under `hooks:`. There a
+/// fault is an entry of its own: each call counts.
 ///
 /// Sub-agents use the same script. An agent whose goal contains the text of an entry under `agents:` gets the
 /// answers there, the first entry that fits; the root and all others get the script's own. A judge doesn't get the
@@ -103,6 +103,7 @@ impl ScriptedModel {
             Purpose::Turn | Purpose::External => &lines.answers,
             Purpose::Summary => &lines.summaries,
             Purpose::Judge => &lines.verdicts,
+            Purpose::Hook => &lines.hooks,
             // Each limit has a final summary of its own, and none is requested twice.
             Purpose::FinalSummary => {
                 return Ok(lines.final_summary.as_ref().map(|slot| (slot, slot.faults.first())));
@@ -110,7 +111,7 @@ impl ScriptedModel {
         };
         let slot = usize::try_from(place.position).ok().and_then(|position| slots.get(position));
         let slot = slot.ok_or_else(|| self.exhausted(request))?;
-        if place.purpose == Purpose::Judge {
+        if matches!(place.purpose, Purpose::Judge | Purpose::Hook) {
             return Ok(Some((slot, slot.faults.first())));
         }
         let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +134,9 @@ impl ScriptedModel {
         let fitting = match request.purpose {
             // The evidence may mention other agents' goals too, but only after the agent's own.
             Purpose::Judge => fitting.min_by_key(|(place, _)| *place),
-            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::External => fitting.next(),
+            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::External | Purpose::Hook => {
+                fitting.next()
+            }
         };
         fitting.map(|(_, agent)| agent).map_or((None, &self.script.own), |(text, lines)| (Some(text), lines))
     }
@@ -149,6 +152,12 @@ impl ScriptedModel {
             }
             Purpose::Summary | Purpose::FinalSummary => {
                 format!("{name} has no {place}{whose}; add it under `summaries:`")
+            }
+            Purpose::Hook => {
+                let answers = lines.hooks.len();
+                format!(
+                    "{name} has {answers} answers of hooks{whose}, and {place} was asked for; add it under `hooks:`"
+                )
             }
             Purpose::Judge => {
                 let verdicts = lines.verdicts.len();
@@ -266,7 +275,7 @@ struct ScriptPosition {
 impl ScriptPosition {
     const fn of(request: &ModelRequest<'_>) -> Self {
         let position = match request.purpose {
-            Purpose::Turn | Purpose::Judge | Purpose::External => request.answers_before,
+            Purpose::Turn | Purpose::Judge | Purpose::External | Purpose::Hook => request.answers_before,
             Purpose::Summary => request.summaries_before,
             Purpose::FinalSummary => 0,
         };
@@ -282,6 +291,7 @@ impl fmt::Display for ScriptPosition {
             Purpose::Summary => write!(f, "summary {number}"),
             Purpose::FinalSummary => f.write_str("final_summary"),
             Purpose::Judge => write!(f, "verdict {number}"),
+            Purpose::Hook => write!(f, "answer {number} of a hook"),
         }
     }
 }

@@ -70,6 +70,7 @@ fn is_continuation(byte: u8) -> bool {
 }
 
 /// Collects a [`Captured`] chunk by chunk, within a fixed number of bytes.
+#[derive(Clone)]
 pub(crate) struct Capture {
     head: Vec<u8>,
     head_bytes_max: usize,

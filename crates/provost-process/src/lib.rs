@@ -113,7 +113,9 @@ pub use log_file::{LogEnd, LogFile};
 pub use masked::MaskedPaths;
 pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
-pub use portable::{adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_logged, run_watched};
+pub use portable::{
+    adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_leaving, run_logged, run_watched,
+};
 pub use pty::{
     Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, ExposedSecret, KernelConnections,
     KernelSample, ModelConnections, Modes, Mouse, NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription,
@@ -123,7 +125,7 @@ pub use pty::{
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 #[cfg(unix)]
-pub use run::{run, run_logged, run_watched};
+pub use run::{run, run_leaving, run_logged, run_watched};
 pub use secrecy::{be_untraceable, hide_variables};
 pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT};
 pub use streams::stdout_was_closed;

@@ -44,6 +44,22 @@ pub async fn run_watched(
     run_into(spec, Reader { watch: Some(watch), ..Reader::default() }, cancel).await
 }
 
+/// The same as [`run`]: here nothing ends what a child leaves behind, so that `exited` gets nothing.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Cancellation
+/// As [`run`].
+pub async fn run_leaving(
+    spec: ChildSpec,
+    _stay: std::time::Duration,
+    _exited: tokio::sync::oneshot::Sender<Finished>,
+    cancel: CancellationToken,
+) -> Result<Finished, SpawnError> {
+    run(spec, &cancel).await
+}
+
 /// Who reads the standard output besides the caller.
 #[derive(Default)]
 struct Reader<'r> {

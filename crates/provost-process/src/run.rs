@@ -2,14 +2,16 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::process::Child;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::capture::{Capture, Captured};
 use crate::drain::{Kept, OutputWatch, drain, feed};
 use crate::log_file::{LogFile, LogWriter};
 use crate::registry;
@@ -25,6 +27,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 
 /// The shortest grace when little time is left: enough for a program that handles SIGTERM.
 const GRACE_MIN: Duration = Duration::from_millis(50);
+/// How long after the child's exit its guard is waited for before something counts as left behind.
+const GONE_AT_ONCE: Duration = Duration::from_millis(50);
+/// How long nothing must have been read until what a child has printed is complete.
+const SETTLED: Duration = Duration::from_millis(20);
 /// How long a guard that closed its control channel may take to exit: only one that is stuck takes that long.
 const REAP_MAX: Duration = Duration::from_secs(1);
 
@@ -92,11 +98,77 @@ pub async fn run_watched(
     run_into(spec, Reader { watch: Some(watch), ..Reader::default() }, cancel).await
 }
 
-/// Who reads the standard output besides the caller.
+/// The same as [`run`], but what the child leaves behind when it exits may go on for `stay`: as soon as the child has
+/// exited, `exited` gets the result so far, and the call goes on until none is left, `stay` is over or `cancel`
+/// fires. Their output is read meanwhile, and dropped. With nothing left behind `exited` gets nothing.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Cancellation
+/// As [`run`].
+pub async fn run_leaving(
+    spec: ChildSpec,
+    stay: Duration,
+    exited: oneshot::Sender<Finished>,
+    cancel: CancellationToken,
+) -> Result<Finished, SpawnError> {
+    let printed = [(); 2].map(|()| Mutex::new(Capture::new(spec.keep_bytes_max)));
+    let [stdout, stderr] = &printed;
+    let (watch, watch_stderr) = (|chunk: &[u8]| add(stdout, chunk), |chunk: &[u8]| add(stderr, chunk));
+    let stay = Stay { time: stay, exited, printed: &printed };
+    let reader = Reader {
+        watch: Some(&watch),
+        watch_stderr: Some(&watch_stderr),
+        stay: Some(stay),
+        ..Reader::default()
+    };
+    run_into(spec, reader, &cancel).await
+}
+
+fn add(capture: &Mutex<Capture>, chunk: &[u8]) {
+    capture.lock().unwrap_or_else(PoisonError::into_inner).add(chunk);
+}
+
+/// What a child leaves behind may stay.
+struct Stay<'r> {
+    time: Duration,
+    exited: oneshot::Sender<Finished>,
+    /// What was read of standard output and standard error.
+    printed: &'r [Mutex<Capture>; 2],
+}
+
+impl Stay<'_> {
+    /// Tells the result of a child that has exited, when what it has printed is read.
+    async fn tell(self, ending: Ending, began: Instant) {
+        let read = || self.printed.each_ref().map(|one| capture_of(one).total_bytes());
+        let mut before = read();
+        loop {
+            sleep(SETTLED).await;
+            let now = read();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        let [stdout, stderr] = self.printed.each_ref().map(capture_of);
+        let finished = Finished { ending, is_all_ended: true, stdout, stderr, duration: began.elapsed() };
+        // A caller that is gone has dropped this too.
+        let _ = self.exited.send(finished);
+    }
+}
+
+fn capture_of(capture: &Mutex<Capture>) -> Captured {
+    capture.lock().unwrap_or_else(PoisonError::into_inner).clone().finish()
+}
+
+/// Who reads the output besides the caller, and whether what the child leaves behind may stay.
 #[derive(Default)]
 struct Reader<'r> {
     log: Option<&'r mut LogWriter>,
     watch: Option<OutputWatch<'r>>,
+    watch_stderr: Option<OutputWatch<'r>>,
+    stay: Option<Stay<'r>>,
 }
 
 /// The same as [`run`], with the standard output also in a file, as it comes.
@@ -134,8 +206,8 @@ async fn run_into(
         async {
             let _ended = ended.clone().drop_guard();
             let by = spec.ends_within.and_then(|all| began.checked_add(all));
-            watch(control, &mut guard, stop_asked(cancel, deadline), Stop { grace: spec.grace, by, cancel })
-                .await
+            let how = Stop { grace: spec.grace, by, cancel, stay: reader.stay.map(|stay| (stay, began)) };
+            watch(control, &mut guard, stop_asked(cancel, deadline), how).await
         },
         feed(stdin, &spec.launch.stdio.input, &ended),
         drain(
@@ -143,7 +215,7 @@ async fn run_into(
             Kept { bytes_max: spec.keep_bytes_max, log: reader.log, watch: reader.watch },
             &ended
         ),
-        drain(stderr, Kept { bytes_max: spec.keep_bytes_max, log: None, watch: None }, &ended),
+        drain(stderr, Kept { bytes_max: spec.keep_bytes_max, log: None, watch: reader.watch_stderr }, &ended),
     );
     if is_all_ended {
         guard.strike_out();
@@ -184,9 +256,26 @@ struct Stop<'a> {
     /// The deadline for the whole ending.
     by: Option<Instant>,
     cancel: &'a CancellationToken,
+    /// Whether what the child leaves behind may stay, and when the child was started.
+    stay: Option<(Stay<'a>, Instant)>,
 }
 
 impl Stop<'_> {
+    /// Lets what the child has left behind go on, if it may.
+    async fn let_stay(&mut self, control: &mut Control, ending: Ending) {
+        let Some((stay, began)) = self.stay.take() else { return };
+        if timeout(GONE_AT_ONCE, control.gone()).await.is_ok() {
+            return;
+        }
+        let time = stay.time;
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {}
+            () = async { stay.tell(ending, began).await; control.gone().await } => {}
+            () = sleep(time) => {}
+        }
+    }
+
     /// The grace, at most half of the remaining time: a kill takes a moment, and the caller needs time to report.
     fn fitting_grace(&self) -> Duration {
         let Some(by) = self.by else { return self.grace };
@@ -201,7 +290,7 @@ async fn watch(
     mut control: Control,
     guard: &mut Registered<Child>,
     stop: impl Future<Output = Ending>,
-    how: Stop<'_>,
+    mut how: Stop<'_>,
 ) -> (Ending, bool) {
     let ending = tokio::select! {
         biased;
@@ -209,6 +298,9 @@ async fn watch(
         ending = stop => Some(ending),
     };
     let pid = guard.pid();
+    if let Some(ending @ (Ending::Exited(_) | Ending::Signalled(_))) = ending {
+        how.let_stay(&mut control, ending).await;
+    }
     if let Some(ending) = ending {
         let hurry = async {
             match ending {

@@ -209,7 +209,7 @@ impl<'a> Choosing<'a> {
     fn effort(&self, wanted: &Wanted, policy: &ModelPolicy) -> Option<Effort> {
         match (wanted.effort, &wanted.room) {
             (Some(set), _) => Some(self.providers.effort(&policy.name, set)),
-            (None, Room::Verdict { .. }) => policy.effort.map(|_| Effort::Low),
+            (None, Room::Verdict { .. } | Room::Check) => policy.effort.map(|_| Effort::Low),
             (None, Room::Conversation { .. }) => policy.effort,
         }
     }
@@ -232,7 +232,7 @@ fn with_thinking(cap: u32, wanted: &Wanted, policy: &ModelPolicy) -> u32 {
     let quarter =
         policy.window_tokens.map_or(u32::MAX, |window| u32::try_from(window / 4).unwrap_or(u32::MAX));
     let thinks = match wanted.room {
-        Room::Verdict { .. } => policy.thinking_tokens(policy.effort),
+        Room::Verdict { .. } | Room::Check => policy.thinking_tokens(policy.effort),
         Room::Conversation { .. } => 0,
     };
     cap.max(cap.saturating_add(thinks).min(quarter)).min(policy.output_tokens_max)

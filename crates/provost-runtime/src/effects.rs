@@ -48,14 +48,16 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OTLP_HEADERS"];
     let variables = names.map(|name| (name.to_owned(), "a=b".to_owned())).into_iter().collect::<Variables>();
     // Making a client for a model is slow; only these settings need it.
-    let is_of_model =
-        ["[agent]", "[budget]", "[goal]", "[[agents]]"].iter().any(|section| toml.contains(section));
+    let is_of_model = ["[agent]", "[budget]", "[goal]", "[[agents]]", "import = [\"claude\"]"]
+        .iter()
+        .any(|section| toml.contains(section));
     let agents = settled.settings.offered_agents();
     let team = match is_of_model {
         true => Team::choose(&settled, agents, folder, &variables).unwrap(),
         false => {
             let model = ModelPolicy::new("x/y", 1);
-            Team { model, goal: None, judging: None, agents: Vec::new(), models: Models::new() }
+            let hooks = settled.settings.all_hooks().into_iter().map(|placed| placed.policy).collect();
+            Team { model, goal: None, judging: None, agents: Vec::new(), hooks, models: Models::new() }
         }
     };
     let alone = WantedProgram {
@@ -133,7 +135,7 @@ fn differs_as(key: &str, setting: &SettingInfo, before: &str, folder: &Path) {
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join(".claude")).unwrap();
-    let hooks = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
+    let hooks = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"},{"type":"prompt","prompt":"x"}]}]}}"#;
     fs::write(folder.path().join(".claude/settings.json"), hooks).unwrap();
     fs::write(folder.path().join("key"), "sk-mine").unwrap();
     fs::write(folder.path().join("AGENTS.md"), "Use tabs.").unwrap();
@@ -153,6 +155,7 @@ fn every_setting_changes_what_a_run_gets() {
                 "condition = \"x\"\njudges = [\"script:a\", \"script:a\", \"script:a\", \"script:a\", \"script:a\"]\n"
             }
             _ if setting.section == "goal" => "condition = \"x\"\n",
+            "model" if setting.section == "hooks" => "import = [\"claude\"]\n",
             "otlp_headers_env" | "otlp_content" => "otlp_endpoint = \"http://127.0.0.1:1\"\n",
             _ => "",
         };
@@ -192,11 +195,13 @@ fn every_field_of_a_hook_changes_what_a_run_gets() {
         let runs = match field.name {
             "program" | "args" => "program = \"x\"\n",
             "url" | "headers" | "allowed_env" => "url = \"http://127.0.0.1:1\"\n",
+            "model" | "continue_on_block" => "prompt = \"x\"\n",
             _ => "command = \"true\"\n",
         };
         let event = if field.name == "event" { "stop" } else { "pre_tool_call" };
-        if ["import", "env"].contains(&field.name) {
-            let after = format!("[[hooks]]\n{} = {}\n", field.name, field.example);
+        if ["import", "env", "prompt", "agent"].contains(&field.name) {
+            let event = if ["prompt", "agent"].contains(&field.name) { "event = \"stop\"\n" } else { "" };
+            let after = format!("[[hooks]]\n{event}{} = {}\n", field.name, field.example);
             let is_same = comes_of("", folder.path()) == comes_of(&after, folder.path());
             assert!(!is_same, "{} does nothing", field.name);
             continue;

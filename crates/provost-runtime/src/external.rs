@@ -13,6 +13,7 @@ use provost_terminal::Profile;
 
 use crate::Variables;
 use crate::gateway::{GatewaySetup, metering};
+use crate::hook_models::with_hooks;
 use crate::team::{Team, bare_policy, permissions_of};
 
 /// The name of an external agent's model: it only names the program.
@@ -110,7 +111,7 @@ pub fn external_policy(settled: &Settled, team: &Team, workspace: &Path, wanted:
         idle_ms,
         metering: wanted.metering,
     };
-    RunPolicy {
+    let policy = RunPolicy {
         budget: settings.budget,
         spawn: settings.spawn,
         allow_unpriced: settings.allow_unpriced,
@@ -124,7 +125,8 @@ pub fn external_policy(settled: &Settled, team: &Team, workspace: &Path, wanted:
             goal: team.goal.clone(),
             ..program_policy(settings, workspace, external)
         })
-    }
+    };
+    with_hooks(policy, &team.hooks)
 }
 
 /// The sub-agent that is an external program.

@@ -18,6 +18,7 @@ mod error;
 mod external;
 mod gateway;
 mod goals;
+mod hook_models;
 mod matching;
 mod observers;
 mod paths;

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use provost_config::{Agent, AvailableTools, Problem, Problems, Settings, Settled};
 use provost_engine::{agent_tool, judged_spawn_tool, spawn_tool};
 use provost_event::{
-    Access, AgentPolicy, GoalPolicy, Isolation, Limits, Metering, ModelPolicy, PermissionPolicy, RunPolicy,
-    SubAgentPolicy, ToolSpec,
+    Access, AgentPolicy, GoalPolicy, HookPolicy, Isolation, Limits, Metering, ModelPolicy, PermissionPolicy,
+    RunPolicy, SubAgentPolicy, ToolSpec,
 };
 use provost_harness::{Models, consent_tools, system_prompt};
 use provost_llm::resolve;
@@ -19,6 +19,7 @@ use crate::afford;
 use crate::choose::{Choosing, Named, Wanted, words};
 use crate::external;
 use crate::goals::wanted_goals;
+use crate::hook_models::{hooks_with_models, models_of_hooks, wanted_of_hooks, with_hooks};
 use crate::paths::{SCRIPT, model_name};
 use crate::preamble::SKILL_TOOL;
 use crate::window::{Keys, Room};
@@ -34,6 +35,8 @@ pub struct Team {
     pub judging: Option<Box<GoalPolicy>>,
     /// Those that other agents may request by name.
     pub agents: Vec<SubAgentPolicy>,
+    /// The hooks of all, with the models that some of them are.
+    pub hooks: Vec<HookPolicy>,
     /// The models of all.
     pub models: Models,
 }
@@ -52,7 +55,7 @@ impl Team {
         let mut choosing = Choosing::new(settled, variables);
         let mut problems =
             external::unpriced(settled, None, (program, metering)).into_iter().collect::<Vec<_>>();
-        let choose = |wanted: &Wanted| match choosing.choose(wanted) {
+        let mut choose = |wanted: &Wanted| match choosing.choose(wanted) {
             Ok(chosen) => Some(chosen.policy),
             Err(Problems(more)) => {
                 more.into_iter().for_each(|problem| note_once(&mut problems, problem));
@@ -61,6 +64,7 @@ impl Team {
         };
         let mut goals = wanted_goals(settled, &[], folder);
         goals.of_spawned = None;
+        let hooks = hooks_with_models(settled, folder, &mut choose);
         let goals = goals.policies(&settled.settings, choose);
         problems.extend(afford::problems(settled, &[], &goals));
         if !problems.is_empty() {
@@ -71,6 +75,7 @@ impl Team {
             goal: goals.of_run,
             judging: None,
             agents: Vec::new(),
+            hooks,
             models: choosing.models(),
         })
     }
@@ -105,6 +110,7 @@ impl Team {
             None => choose(&wanted_of(agent, settled, folder)),
         };
         let models = agents.iter().map(of_agent).collect::<Vec<_>>();
+        let hooks = hooks_with_models(settled, folder, &mut choose);
         let goals = wanted_goals(settled, agents, folder).policies(settings, choose);
         problems.extend(afford::problems(settled, agents, &goals));
         let profiles = match external::profiles_of(settled, agents, variables) {
@@ -133,6 +139,7 @@ impl Team {
             goal: goals.of_run,
             judging: goals.of_spawned,
             agents: sub_agents.collect(),
+            hooks,
             models: choosing.models(),
         })
     }
@@ -166,9 +173,12 @@ pub fn frozen_models(
 ) -> Result<Models, Refusal> {
     let all = providers(settings, variables);
     let working = working_models(policy).map(|model| &model.name).collect::<BTreeSet<_>>();
+    let of_hooks = agents_of(policy).flat_map(models_of_hooks).map(|model| &model.name);
+    let of_hooks = of_hooks.collect::<BTreeSet<_>>();
     let mut models = Models::new();
     for name in models_of(policy).map(|model| &model.name).collect::<BTreeSet<_>>() {
-        let is_judge = !working.contains(name);
+        let is_hook = of_hooks.contains(name);
+        let is_judge = !working.contains(name) && !is_hook;
         match resolve(name, &all) {
             Ok((model, _)) => models = models.with(name.clone(), model),
             Err(_) if replaced == Some(name) => {}
@@ -177,16 +187,20 @@ pub fn frozen_models(
                 let hint = "it judges the run's goal; `provost goal clear` has the run go on without";
                 return Err(Refusal::new(words(&error), hint));
             }
+            Err(error) if is_hook && !working.contains(name) => {
+                return Err(Refusal::new(words(&error), "a hook of the run asks this model"));
+            }
             Err(error) => return Err(Refusal::new(words(&error), "the run was started with this model")),
         }
     }
     Ok(models)
 }
 
-/// All models that a run may ask: those of its agents, and those of their judges.
+/// All models that a run may ask: those of its agents, of their judges and of their hooks.
 pub fn models_of(policy: &RunPolicy) -> impl Iterator<Item = &ModelPolicy> {
     let goals = agents_of(policy).filter_map(|agent| agent.goal.as_deref()).chain(policy.judging.as_deref());
-    working_models(policy).chain(goals.flat_map(|goal| &goal.judges))
+    let hooks = agents_of(policy).flat_map(models_of_hooks);
+    working_models(policy).chain(goals.flat_map(|goal| &goal.judges)).chain(hooks)
 }
 
 /// A program has a model of its own, which Provost doesn't call.
@@ -210,10 +224,12 @@ fn agents_of(policy: &RunPolicy) -> impl Iterator<Item = &AgentPolicy> {
     [&policy.agent].into_iter().chain(policy.agents.iter().map(|sub_agent| &sub_agent.agent))
 }
 
-/// The model requirements of the run's agent and of each of `agents`, in this order, and then of their judges.
+/// The model requirements of the run's agent and of each of `agents`, in this order, then of their judges, and then of
+/// hooks.
 pub fn wanted(settled: &Settled, agents: &[Agent], folder: &Path) -> Vec<Wanted> {
     let mut all = wanted_of_agents(settled, agents, folder);
     all.extend(wanted_goals(settled, agents, folder).judges());
+    all.extend(wanted_of_hooks(settled, folder));
     all
 }
 
@@ -453,7 +469,7 @@ pub(crate) fn bare_policy(settings: &Settings, workspace: &Path) -> AgentPolicy 
 
 /// The policy of a new run of `team` in `workspace`; worktrees of its agents are made in `worktrees`.
 pub fn policy(settings: &Settings, team: &Team, workspace: &Path, worktrees: &Path) -> RunPolicy {
-    RunPolicy {
+    let policy = RunPolicy {
         judging: team.judging.clone(),
         budget: settings.budget,
         spawn: settings.spawn,
@@ -469,5 +485,6 @@ pub fn policy(settings: &Settings, team: &Team, workspace: &Path, worktrees: &Pa
             goal: team.goal.clone(),
             ..bare_policy(settings, workspace)
         })
-    }
+    };
+    with_hooks(policy, &team.hooks)
 }

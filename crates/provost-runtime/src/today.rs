@@ -9,6 +9,7 @@ use provost_event::{GivenFlag, Metering, ModelPolicy, RunPolicy};
 use provost_harness::{Redactor, system_prompt};
 
 use crate::external::permissions_of_program;
+use crate::hook_models::with_models_of;
 use crate::preamble::{SKILL_TOOL, without_skills};
 use crate::team::{Team, bare_policy, policy};
 use crate::{Refusal, RuntimeError};
@@ -124,7 +125,7 @@ pub fn today_in_part(before: &Before<'_>, file: &Path, variables: &Variables) ->
     let bare = bare_policy(settings, &policy.agent.workspace);
     let agent = &mut policy.agent;
     agent.limits = bare.limits;
-    agent.hooks = bare.hooks;
+    agent.hooks = with_models_of(bare.hooks, &agent.hooks);
     agent.permissions = match &agent.external {
         Some(_) => {
             permissions_of_program(bare.permissions, settled.source("permissions.default") != Source::Default)
@@ -232,7 +233,7 @@ fn of_program(
     let turns_max = if is_set("agent.max_turns") { bare.limits.turns_max } else { agent.limits.turns_max };
     agent.limits = bare.limits;
     agent.limits.turns_max = turns_max;
-    agent.hooks = bare.hooks;
+    agent.hooks.clone_from(&team.hooks);
     agent.permissions = permissions_of_program(bare.permissions, is_set("permissions.default"));
     agent.stop_hooks = settings.stop_hooks.iter().map(|hook| hook.policy(settings)).collect();
     agent.goal.clone_from(&team.goal);

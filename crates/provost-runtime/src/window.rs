@@ -34,6 +34,8 @@ pub(crate) enum Room {
         /// The tools.
         tools: Vec<ToolSpec>,
     },
+    /// The question of a hook, which tells when it is too long.
+    Check,
     /// The request of a judge.
     Verdict {
         /// Tokens of evidence.
@@ -66,6 +68,7 @@ pub(crate) fn problem(
         Window { name, tokens: model.window_tokens?, cap: u64::from(model.output_tokens_max), keys, settled };
     match room {
         Room::Conversation { prompt, tools } => window.for_conversation(prompt, tools),
+        Room::Check => None,
         Room::Verdict { evidence_tokens, condition } => {
             window.for_verdict(u64::from(*evidence_tokens), condition)
         }

@@ -62,8 +62,8 @@ impl Chat {
             Purpose::Turn => input.take(),
             Purpose::Summary | Purpose::FinalSummary => input.shown(),
             // A judge's input is the evidence, which isn't in the log.
-            // A program's own request isn't either.
-            Purpose::Judge | Purpose::External => None,
+            // The request of a program or a hook isn't either.
+            Purpose::Judge | Purpose::External | Purpose::Hook => None,
         };
         if let Some(messages) = messages {
             self.span.set(names::INPUT_MESSAGES, messages);

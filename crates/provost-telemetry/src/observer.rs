@@ -9,7 +9,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanId;
 use provost_event::{
     ActorKey, AgentEntry, BudgetCharged, BudgetEntry, ChainContext, Entry, LifecycleEntry, MicroDollars,
-    Outcome, Purpose, Record, RunId, Seq, SessionId, Timestamp, Usage,
+    Outcome, Record, RunId, Seq, SessionId, Timestamp, Usage,
 };
 use provost_harness::{ObservedBody, Observer, ObserverError, ObserverEvent};
 
@@ -147,8 +147,8 @@ impl RunObserver {
     fn charged(&mut self, charged: &BudgetCharged) {
         self.usage += charged.usage;
         self.cost += charged.cost.unwrap_or_default();
-        if charged.purpose == Purpose::External {
-            // A program's own calls have no spans: they are part of its exchange.
+        if charged.purpose.is_beside() {
+            // They have no spans: a program's own calls are part of its exchange, and a hook's of its question.
             return;
         }
         let session = charged.session;

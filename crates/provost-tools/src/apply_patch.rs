@@ -47,6 +47,9 @@ const DESCRIPTION: &str =
 *** End Patch
 Give about 3 lines around each change, exactly as the file has them, without line numbers.";
 
+/// What a patch may be, for wire formats in which a model writes it as it is.
+const GRAMMAR: &str = include_str!("apply_patch/patch.lark");
+
 /// Applies patches in the format of Codex's `apply_patch`.
 #[derive(Debug, Clone)]
 pub struct ApplyPatch {
@@ -73,6 +76,7 @@ impl ApplyPatch {
             // What permissions and hooks say of edits holds for patches.
             aliases: &["ApplyPatch", "Edit", "MultiEdit", "Write", "edit_file", "write_file"],
             forms: vec![form(&["applypatch"], vec![named("input", &["patch", "patchText", "patch_text"])])],
+            grammar: Some(GRAMMAR),
             summary_field: Some("input"),
             idempotent: false,
             timeout: FILE_TIMEOUT,

@@ -107,6 +107,7 @@ impl EditFile {
             subject: ToolSubject::written_path("path"),
             aliases: &["Edit", "MultiEdit"],
             forms: forms(),
+            grammar: None,
             summary_field: None,
             idempotent: false,
             timeout: FILE_TIMEOUT,

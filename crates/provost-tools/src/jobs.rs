@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{Access, ActorKey, CallFacts, Json, SessionId, ToolSpec, ToolSubject};
-use provost_harness::{Services, Tool, ToolContext, ToolOutput};
+use provost_harness::{BLOB_URI, Services, Tool, ToolContext, ToolOutput};
 use provost_process::LogFile;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,6 +63,7 @@ impl Jobs {
             subject: ToolSubject::Own,
             aliases: &[],
             forms: vec![form(&["BashOutput", "bash_output"], vec![named("job", &["bash_id", "shell_id"])])],
+            grammar: None,
             summary_field: Some("job"),
             idempotent: true,
             timeout: Duration::from_secs(620),
@@ -117,7 +118,8 @@ impl Jobs {
         let state = self.jobs.state(session, name);
         let shown_bytes = if state.is_running() { SHOWN_RUNNING_BYTES } else { SHOWN_ENDED_BYTES };
         let log = self.jobs.log(session, name);
-        let shown = tokio::task::spawn_blocking(move || output_of(&log, shown_bytes)).await;
+        let whole = format!("read_file and search take the whole as path \"{BLOB_URI}{name}\"");
+        let shown = tokio::task::spawn_blocking(move || output_of(&log, shown_bytes, &whole)).await;
         let shown = shown.unwrap_or_else(|error| error.to_string());
         let facts = self.facts(session, was_running);
         ToolOutput { facts, ..ToolOutput::ok(format!("{known}: {state}\n{shown}")) }
@@ -181,8 +183,8 @@ pub(crate) fn session_of(context: &ToolContext) -> Result<SessionId, ToolOutput>
     }
 }
 
-/// The end of the output of a job or service.
-pub(crate) fn output_of(log: &std::path::Path, bytes_max: usize) -> String {
+/// The end of the output of a job or service; `whole` says where the rest is.
+pub(crate) fn output_of(log: &std::path::Path, bytes_max: usize, whole: &str) -> String {
     let end = match LogFile::read_end(log, bytes_max) {
         Ok(end) => end,
         Err(error) => return format!("[its log can't be read: {}]", chain(&error)),
@@ -191,6 +193,6 @@ pub(crate) fn output_of(log: &std::path::Path, bytes_max: usize) -> String {
         return "[no output]".to_owned();
     }
     let text = plain(&String::from_utf8_lossy(&end.bytes));
-    let note = if end.is_cut { format!("[the end of {}:]\n", log.display()) } else { String::new() };
+    let note = if end.is_cut { format!("[its end; {whole}]\n") } else { String::new() };
     format!("{note}{}", text.trim_end_matches('\n'))
 }

@@ -1,12 +1,25 @@
-//! Stored outputs of calls, of which the model was shown only part.
+//! Stored outputs of calls, of which the model was shown only part, and those of background jobs.
 
 use provost_event::{BlobId, Seq};
 use provost_harness::{BLOB_URI, BackendError, ToolContext};
 
+use crate::BackgroundJobs;
 use crate::failure::{Failure, chain};
+use crate::jobs::session_of;
 
-/// The stored output `name`: the number of the entry that began the call, or the blob's own name.
-pub(crate) async fn output(name: &str, context: &ToolContext) -> Result<Vec<u8>, Failure> {
+/// The stored output `name`: the number of the entry that began the call, the blob's own name, or a background job.
+pub(crate) async fn output(
+    name: &str,
+    context: &ToolContext,
+    jobs: &BackgroundJobs,
+) -> Result<Vec<u8>, Failure> {
+    if let Ok(session) = session_of(context) {
+        let (jobs, job) = (jobs.clone(), name.to_owned());
+        let log = tokio::task::spawn_blocking(move || jobs.whole_log(session, &job)).await;
+        if let Ok(Some(log)) = log {
+            return Ok(log);
+        }
+    }
     match context.cancel.run_until_cancelled(body(name, context)).await.ok_or(Failure::Cancelled)? {
         Ok(Some(body)) => Ok(body),
         Ok(None) => Err(Failure::Said(format!(

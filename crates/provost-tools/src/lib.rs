@@ -88,7 +88,7 @@ pub fn keep_edits_of(model: &ModelPolicy, tools: &mut Vec<ToolSpec>) {
 #[must_use]
 pub fn builtin() -> ToolRegistry {
     let jobs = BackgroundJobs::new();
-    with_shell(Shell::new().with_jobs(jobs.clone()), Jobs::new(jobs))
+    with_shell(Shell::new().with_jobs(jobs.clone()), Jobs::new(jobs.clone()), jobs)
 }
 
 /// The same, with background commands as these jobs, and services that are started by `services`.
@@ -96,18 +96,18 @@ pub fn builtin() -> ToolRegistry {
 pub fn builtin_with(jobs: BackgroundJobs, services: ServiceStarter) -> ToolRegistry {
     let folder = services.services.clone();
     let shell = Shell::new().with_jobs(jobs.clone()).with_services(services);
-    with_shell(shell, Jobs::new(jobs).with_services(folder))
+    with_shell(shell, Jobs::new(jobs.clone()).with_services(folder), jobs)
 }
 
-fn with_shell(shell: Shell, jobs: Jobs) -> ToolRegistry {
+fn with_shell(shell: Shell, jobs: Jobs, background: BackgroundJobs) -> ToolRegistry {
     let seen = FilesSeen::default();
     ToolRegistry::new()
-        .with(ReadFile::new().with_seen(seen.clone()))
+        .with(ReadFile::new().with_seen(seen.clone()).with_jobs(background.clone()))
         .with(WriteFile::new().with_seen(seen.clone()))
         .with(EditFile::new().with_seen(seen.clone()))
         .with(ApplyPatch::new().with_seen(seen))
         .with(ListDir::new())
-        .with(Search::new())
+        .with(Search::new().with_jobs(background))
         .with(shell)
         .with(jobs)
         .with(Terminal::new())

@@ -61,6 +61,7 @@ impl ListDir {
             subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
             aliases: &["Glob", "LS"],
             forms: forms(),
+            grammar: None,
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,

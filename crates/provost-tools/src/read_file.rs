@@ -10,6 +10,7 @@ use provost_harness::{BLOB_URI, IMAGE_BYTES_MAX, ImageData, ImageError, Tool, To
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::BackgroundJobs;
 use crate::arguments;
 use crate::failure::Failure;
 use crate::form::{FILE_NAMES, editor_form, form, named, positive, valued};
@@ -35,6 +36,7 @@ its number and a tab in front, which are not part of the file. A long file comes
 pub struct ReadFile {
     spec: ToolSpec,
     seen: FilesSeen,
+    jobs: BackgroundJobs,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -59,11 +61,19 @@ impl ReadFile {
             subject: ToolSubject::read_path("path"),
             aliases: &["Read"],
             forms: forms(),
+            grammar: None,
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,
         };
-        Self { spec: about.spec::<Arguments>(), seen: FilesSeen::default() }
+        Self { spec: about.spec::<Arguments>(), seen: FilesSeen::default(), jobs: BackgroundJobs::new() }
+    }
+
+    /// Reads the outputs of these jobs, too.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: BackgroundJobs) -> Self {
+        self.jobs = jobs;
+        self
     }
 
     /// Shares with other tools which files an agent knows.
@@ -106,7 +116,7 @@ impl Tool for ReadFile {
             let seen = self.seen.by(context);
             return job::run_to_output(context, move |job| read_path(&arguments, &seen, job)).await;
         };
-        match kept::output(name, context).await {
+        match kept::output(name, context, &self.jobs).await {
             Ok(body) => job::run_to_output(context, move |job| read_body(body, &arguments, job)).await,
             Err(failure) => failure.into_output(),
         }

@@ -18,6 +18,7 @@ use provost_harness::{BLOB_URI, Tool, ToolContext, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::BackgroundJobs;
 use crate::arguments;
 use crate::failure::Failure;
 use crate::form::{FILE_NAMES, FOLDER_NAMES, form, ignoring, named, positive, renamed, valued};
@@ -47,6 +48,7 @@ const DESCRIPTION: &str = "Searches files for a regular expression (Rust's synta
 #[derive(Debug, Clone)]
 pub struct Search {
     spec: ToolSpec,
+    jobs: BackgroundJobs,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -79,11 +81,19 @@ impl Search {
             subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
             aliases: &["Grep"],
             forms: forms(),
+            grammar: None,
             summary_field: Some("pattern"),
             idempotent: true,
             timeout: TIMEOUT,
         };
-        Self { spec: about.spec::<Arguments>() }
+        Self { spec: about.spec::<Arguments>(), jobs: BackgroundJobs::new() }
+    }
+
+    /// Searches the outputs of these jobs, too.
+    #[must_use]
+    pub fn with_jobs(mut self, jobs: BackgroundJobs) -> Self {
+        self.jobs = jobs;
+        self
     }
 }
 
@@ -122,7 +132,7 @@ impl Tool for Search {
         let Some(name) = arguments.path.as_deref().and_then(|path| path.strip_prefix(BLOB_URI)) else {
             return job::run(context, move |job| search(&arguments, job)).await;
         };
-        match kept::output(name, context).await {
+        match kept::output(name, context, &self.jobs).await {
             Ok(body) => job::run(context, move |job| search_kept(body, &arguments, job)).await,
             Err(failure) => failure.into_output(),
         }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use provost_event::{
     Access, CallFacts, CallForm, Json, SessionId, ToolSpec, ToolStatus, ToolSubject, ValueForm,
 };
-use provost_harness::{Redactor, ServiceStarter, Tool, ToolContext, ToolOutput};
+use provost_harness::{BLOB_URI, Redactor, ServiceStarter, Tool, ToolContext, ToolOutput};
 use provost_process::{ChildSpec, Ending, Finished, Launch, MAYBE_LEFT, Stdio, Streams, inherited_env};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -107,6 +107,7 @@ impl Shell {
             },
             aliases: &["Bash"],
             forms: forms(),
+            grammar: None,
             summary_field: None,
             idempotent: false,
             timeout: TIMEOUT_MAX,
@@ -181,9 +182,11 @@ impl Shell {
             grace: GRACE,
             ends_within: None,
         };
-        let Started { name, log } = self.jobs.start(session, command, spec)?;
-        let text =
-            format!("{}{name} runs in the background; its output goes to {}", start.notice, log.display());
+        let Started { name } = self.jobs.start(session, command, spec)?;
+        let text = format!(
+            "{}{name} runs in the background; read_file and search take its output as path \"{BLOB_URI}{name}\"",
+            start.notice
+        );
         let facts = CallFacts { jobs: Some(self.jobs.running_in_words(session)), ..CallFacts::default() };
         Ok(ToolOutput { facts, ..ToolOutput::ok(text) })
     }
@@ -256,6 +259,18 @@ fn forms() -> Vec<CallForm> {
     ]
 }
 
+/// The arguments in which shells elsewhere take their folder. Permissions follow the folder that a command itself
+/// changes to, so that is how a call says it.
+const FOLDER_ARGUMENTS: [&str; 5] = ["workdir", "cwd", "working_dir", "working_directory", "directory"];
+const FOLDER_REMEDY: &str =
+    "The working directory is kept from call to call: begin the command with `cd FOLDER && ` instead.";
+
+/// Whether a call names a folder to run in.
+fn names_folder(input: &Json) -> bool {
+    let fields = input.read::<serde_json::Map<String, serde_json::Value>>().unwrap_or_default();
+    FOLDER_ARGUMENTS.iter().any(|name| fields.contains_key(*name))
+}
+
 impl Default for Shell {
     fn default() -> Self {
         Self::new()
@@ -279,6 +294,9 @@ impl Tool for Shell {
     async fn call(&self, input: &Json, context: &ToolContext) -> ToolOutput {
         let arguments: Arguments = match arguments::read(&self.spec.name, input) {
             Ok(arguments) => arguments,
+            Err(misfit) if names_folder(input) => {
+                return ToolOutput { text: format!("{}\n{FOLDER_REMEDY}", misfit.text), ..misfit };
+            }
             Err(misfit) => return misfit,
         };
         if arguments.keep_running == Some(true) {

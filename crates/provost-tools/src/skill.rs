@@ -50,6 +50,7 @@ impl UseSkill {
             subject: ToolSubject::Opaque,
             forms: Vec::new(),
             aliases: &["Skill"],
+            grammar: None,
             summary_field: Some("name"),
             idempotent: true,
             timeout: Duration::from_secs(30),

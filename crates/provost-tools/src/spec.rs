@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use provost_event::{Access, CallForm, ToolSpec, ToolSubject};
+use provost_event::{Access, CallForm, Freeform, ToolSpec, ToolSubject};
 use schemars::JsonSchema;
 
 use crate::arguments::schema_of;
@@ -28,6 +28,8 @@ pub(crate) struct About {
     pub(crate) aliases: &'static [&'static str],
     /// Its calls in the forms of other programs.
     pub(crate) forms: Vec<CallForm>,
+    /// The grammar of its one argument, if models may write that as it is.
+    pub(crate) grammar: Option<&'static str>,
     /// The argument that represents a call, if it isn't that of the subject.
     pub(crate) summary_field: Option<&'static str>,
     pub(crate) idempotent: bool,
@@ -45,6 +47,7 @@ impl About {
             subject: self.subject,
             aliases: owned(self.aliases),
             forms: self.forms,
+            freeform: self.grammar.map(|grammar| Freeform { grammar: grammar.to_owned() }),
             summary_field: self.summary_field.map(str::to_owned),
             idempotent: self.idempotent,
             timeout_ms: u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX),

@@ -130,6 +130,7 @@ impl Terminal {
             },
             aliases: &[],
             forms: Vec::new(),
+            grammar: None,
             summary_field: None,
             idempotent: false,
             timeout: Duration::from_secs(600),

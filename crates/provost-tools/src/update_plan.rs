@@ -74,6 +74,7 @@ impl UpdatePlan {
             subject: ToolSubject::Opaque,
             aliases: &["TodoWrite"],
             forms: forms(),
+            grammar: None,
             summary_field: Some("items"),
             idempotent: true,
             timeout: FILE_TIMEOUT,

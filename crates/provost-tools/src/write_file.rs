@@ -48,6 +48,7 @@ impl WriteFile {
             subject: ToolSubject::written_path("path"),
             aliases: &["Write"],
             forms: forms(),
+            grammar: None,
             summary_field: None,
             idempotent: true,
             timeout: FILE_TIMEOUT,

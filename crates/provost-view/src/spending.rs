@@ -9,8 +9,7 @@ use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 use provost_event::{
-    AgentEntry, BudgetCharged, BudgetEntry, Certainty, Entry, MicroDollars, Purpose, RunId, Seq, SessionId,
-    Timestamp,
+    AgentEntry, BudgetCharged, BudgetEntry, Certainty, Entry, MicroDollars, RunId, Seq, SessionId, Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunSummary};
 use schemars::JsonSchema;
@@ -264,12 +263,12 @@ impl SpendingReader<'_> {
                     self.names.entry(run.run).or_default().learn(record);
                 }
                 if let Entry::Budget(BudgetEntry::Reserved(reserved)) = &record.entry {
-                    let is_external = reserved.purpose == Purpose::External;
-                    purposes.insert((reserved.session, reserved.call, is_external), reserved.purpose);
+                    let is_beside = reserved.purpose.is_beside();
+                    purposes.insert((reserved.session, reserved.call, is_beside), reserved.purpose);
                 }
                 let Entry::Budget(BudgetEntry::Charged(charged)) = &record.entry else { continue };
-                let is_external = charged.purpose == Purpose::External;
-                let reserved = purposes.remove(&(charged.session, charged.call, is_external));
+                let is_beside = charged.purpose.is_beside();
+                let reserved = purposes.remove(&(charged.session, charged.call, is_beside));
                 let purpose = reserved.unwrap_or(charged.purpose);
                 let is_meant = self.only.is_none_or(|only| charged.session.agent == only);
                 if is_meant && self.since.is_none_or(|since| record.at >= since) {

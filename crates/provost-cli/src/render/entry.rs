@@ -285,7 +285,7 @@ fn system_item(entry: &SystemItem) -> Saying {
         }
         ItemKind::FailedCallsNotice => Saying::kept(Tag::Provost, "told that no tool call succeeds"),
         ItemKind::NoProgressNotice => Saying::kept(Tag::Provost, "told that nothing moves the work on"),
-        ItemKind::Reminder => Saying::passing(
+        ItemKind::Reminder | ItemKind::HookWoke => Saying::passing(
             Tag::Provost,
             match &entry.origin {
                 Origin::Hook(hook) => {

@@ -20,7 +20,8 @@ pub(super) fn in_words(actor: ActorKey, entry: &ModelEntry) -> Saying {
         ModelEntry::Called(entry) => model_called(entry),
         ModelEntry::ExternalCalled(entry) => external_called(entry),
         ModelEntry::ExternalQueued(entry) => Saying::detail(format!(
-            "the program's call of {} waits for budget that its other calls hold",
+            "{} call of {} waits for budget that other calls hold",
+            whose(entry.of.purpose),
             entry.of.model
         )),
         ModelEntry::ExternalRefused(entry) => external_refused(entry),
@@ -46,15 +47,22 @@ pub(super) const fn purpose_in_words(purpose: Purpose) -> &'static str {
         Purpose::FinalSummary => ", for a final summary",
         Purpose::Judge => ", to a judge",
         Purpose::External => ", by the program",
+        Purpose::Hook => ", by a hook",
+    }
+}
+
+/// Whose a call beside the conversation is.
+const fn whose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Hook => "a hook's",
+        _ => "the program's",
     }
 }
 
 fn external_called(entry: &ExternalModelCalled) -> Saying {
     let cap = grouped(entry.output_tokens_max.into());
-    Saying::detail(format!(
-        "the program calls {} (call {}, at most {cap} tokens)",
-        entry.of.model, entry.call
-    ))
+    let caller = if entry.of.purpose == Purpose::Hook { "a hook" } else { "the program" };
+    Saying::detail(format!("{caller} calls {} (call {}, at most {cap} tokens)", entry.of.model, entry.call))
 }
 
 fn external_refused(entry: &ExternalModelRefused) -> Saying {
@@ -62,14 +70,14 @@ fn external_refused(entry: &ExternalModelRefused) -> Saying {
         Some(exhausted) => exhausted.to_string(),
         None => "money is limited, and its price isn't known".to_owned(),
     };
-    Saying::kept(Tag::Budget, format!("the program's call of {}: {why}", entry.of.model))
+    Saying::kept(Tag::Budget, format!("{} call of {}: {why}", whose(entry.of.purpose), entry.of.model))
 }
 
 fn external_answered(entry: &ExternalModelAnswered) -> Saying {
     let tokens = grouped(entry.usage.total());
     let cost = entry.cost.map(|cost| format!(", {cost}")).unwrap_or_default();
     let time = duration(entry.duration_ms);
-    let called = format!("the program's call {} of {}", entry.call, entry.model);
+    let called = format!("{} call {} of {}", whose(entry.purpose), entry.call, entry.model);
     match &entry.end {
         ExternalCallEnd::Answered => {
             let tools = entry.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>();

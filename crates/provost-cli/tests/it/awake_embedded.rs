@@ -68,6 +68,7 @@ async fn work(script: &str, panic: Arc<Notify>, cancel: CancellationToken) -> Ag
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,

@@ -27,6 +27,7 @@ fn tool(name: &str) -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: if name == "shell" { vec!["Bash".to_owned()] } else { Vec::new() },
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,
@@ -222,7 +223,7 @@ impl Log {
 
     fn started(&mut self, call: &str, tool: &str) {
         let (call, tool, input) = (CallId::from(call), tool.to_owned(), Json::empty_object());
-        self.agent(ToolStarted { call, tool, input, again: false, outside: false });
+        self.agent(ToolStarted { call, tool, input, again: false, outside: false, replaced_by: None });
     }
 
     fn finished(&mut self, call: &str, tool: &str, status: ToolStatus) {
@@ -518,7 +519,7 @@ fn json_has_the_exact_numbers() {
     ]]
     .assert_eq(&row(&agent["limits"], "turns").to_string());
     expect![[r#"{"allowed":1,"blocked":0,"broken":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","timed_out":0,"total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
-    expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","name":"no-force-push","not_meant":0,"paused":0,"point":"pre_tool_call","reminders":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
+    expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","name":"no-force-push","not_meant":0,"paused":0,"point":"pre_tool_call","reminders":0,"replaced":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
     expect![[r#"{"allowed":0,"asked":0,"consulted":3,"decided":1,"denied":1,"kind":"deny","pattern":"shell(rm *)","say":"consulted"}"#]].assert_eq(&row(&agent["permissions"]["patterns"], "shell(rm *)").to_string());
     expect![[r#"[{"by":"ann at a terminal","decided":0,"pattern":"shell(git push)","scope":"run"}]"#]]
         .assert_eq(&agent["permissions"]["grants"].to_string());

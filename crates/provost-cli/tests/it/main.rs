@@ -85,7 +85,9 @@ mod goal_commands;
 #[cfg(test)]
 mod hints;
 #[cfg(test)]
+mod hook_models;
 mod hooks_agents;
+mod hooks_beside;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]

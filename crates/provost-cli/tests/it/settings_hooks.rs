@@ -42,13 +42,13 @@ fn programs_that_cant_be() {
     check(
         "[[hooks]]\nevent = \"stop\"\n",
         expect![[r#"
-        provost.toml:1:1: hooks: nothing says what to run; give it one of command, program or url, e.g. command = "./scripts/check.sh"
+        provost.toml:1:1: hooks: nothing says what to run; give it one of command, program, url, prompt or agent, e.g. command = "./scripts/check.sh"
     "#]],
     );
     check(
         "[[hooks]]\nevent = \"stop\"\ncommand = \"true\"\nurl = \"http://127.0.0.1:1\"\nargs = [\"x\"]\n",
         expect![[r#"
-            provost.toml:4:1: hooks.url: there is a command already; a hook has exactly one of command, program and url
+            provost.toml:4:1: hooks.url: there is a command already; a hook has exactly one of command, program, url, prompt and agent
             provost.toml:5:1: hooks.args: belongs to `program`, which isn't there; leave it out
         "#]],
     );

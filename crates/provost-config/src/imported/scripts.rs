@@ -11,7 +11,7 @@ pub(super) fn missing_script(hook: &HookPolicy, folder: &Path) -> Option<PathBuf
         HookProgram::Exec { program, args } => {
             std::iter::once(program).chain(args).map(String::as_str).collect()
         }
-        HookProgram::Http { .. } => return None,
+        HookProgram::Http { .. } | HookProgram::Model(_) => return None,
     };
     // What follows a connective may make it, or be skipped.
     let first = words.iter().take_while(|word| !matches!(**word, "&&" | "||" | ";" | "|"));

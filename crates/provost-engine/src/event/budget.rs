@@ -51,7 +51,7 @@ pub struct ReserveRequest {
     /// The purpose of the call.
     #[serde(default)]
     pub purpose: Purpose,
-    /// The request of an external agent's program that the call is for.
+    /// The request beside the conversation that the call is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<Box<ExternalCallRequest>>,
 }
@@ -97,7 +97,7 @@ pub struct SettleNote {
     pub usage: Usage,
     /// The cost, if known.
     pub cost: Option<MicroDollars>,
-    /// `External` for a call of an external agent's program, which has numbers of its own.
+    /// `External` or `Hook` for a call beside the conversation, which has numbers of its own.
     #[serde(default)]
     pub purpose: Purpose,
 }

@@ -124,21 +124,21 @@ pub struct FolderRules {
     pub body: String,
 }
 
-/// The request of an external agent's program to a model.
+/// A request to a model beside the conversation: by an external agent's program, or for a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalCallRequest {
     /// The request.
     pub call: ExternalCall,
     /// Tokens of the request, by a conservative estimate.
     pub input_tokens: u64,
-    /// The cap on the answer that the program asked for, or the model's own.
+    /// The cap on the answer that was asked for, or the model's own.
     pub output_tokens_max: u32,
 }
 
-/// The result of a model call of an external agent's program.
+/// The result of a model call beside the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExternalCallResult {
-    /// The gateway's id of the request.
+    /// The id of the request.
     pub request: String,
     /// How it ended.
     pub end: ExternalCallEnd,

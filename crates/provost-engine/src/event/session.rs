@@ -102,6 +102,15 @@ pub enum SessionEvent {
         /// The current state of the scripts that the call names and that the hooks were asked about.
         scripts: Option<Vec<NamedScript>>,
     },
+    /// A hook that no turn waits for has said something.
+    HookSaid {
+        /// The hook.
+        hook: String,
+        /// What the model is told.
+        body: String,
+        /// Whether the agent must hear it before it may end.
+        wakes: bool,
+    },
     /// The session's worktree is ready, or can't be made.
     WorktreeReady {
         /// The effect.
@@ -118,9 +127,9 @@ pub enum SessionEvent {
     },
     /// Something happened at the session's terminal.
     Terminal(Box<TerminalNoted>),
-    /// An external agent's program wants to call a model, through the gateway.
+    /// An external agent's program wants to call a model, through the gateway, or a hook that is a model is to be asked.
     ExternalCall(Box<ExternalCallRequest>),
-    /// The run reserved budget for call number `number` of the session's program.
+    /// The run reserved budget for call number `number` beside the conversation.
     ExternalReserved {
         /// The request.
         request: Box<ExternalCallRequest>,
@@ -129,14 +138,14 @@ pub enum SessionEvent {
         /// The cap on the answer that the budget allows.
         output_tokens_max: u32,
     },
-    /// The run has no budget for a call of the session's program.
+    /// The run has no budget for a call beside the conversation.
     ExternalRefused {
         /// The request.
         request: Box<ExternalCallRequest>,
         /// The exhausted limit; absent if money is limited and the model's price is unknown.
         exhausted: Option<Exhausted>,
     },
-    /// A model call of the session's program is over.
+    /// A model call beside the conversation is over.
     ExternalAnswered(Box<ExternalCallResult>),
     /// The question about the call is withdrawn: a person has answered it at the terminal.
     AskWithdrawn {

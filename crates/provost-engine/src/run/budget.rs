@@ -142,7 +142,9 @@ impl RunBudget {
         let ReservedCall { session, call, purpose, output_tokens_max } = reserved;
         let limits = match purpose {
             Purpose::Turn => self.limits_near(session, time),
-            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External => Vec::new(),
+            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External | Purpose::Hook => {
+                Vec::new()
+            }
         };
         let is_last_turn = self.ledger.is_at_last_turn(self.limits, session.agent);
         let time_left = self.time_left(time);

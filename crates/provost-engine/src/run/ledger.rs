@@ -85,24 +85,18 @@ struct Account {
     /// By call.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     reserved: BTreeMap<u32, Reservation>,
-    /// Those of an external agent's program, by numbers of their own.
+    /// Those of an external agent's program and of hooks, by numbers of their own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    external: BTreeMap<u32, Reservation>,
+    beside: BTreeMap<u32, Reservation>,
 }
 
 impl Account {
     const fn reservations(&self, purpose: Purpose) -> &BTreeMap<u32, Reservation> {
-        match purpose {
-            Purpose::External => &self.external,
-            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => &self.reserved,
-        }
+        if purpose.is_beside() { &self.beside } else { &self.reserved }
     }
 
     const fn reservations_mut(&mut self, purpose: Purpose) -> &mut BTreeMap<u32, Reservation> {
-        match purpose {
-            Purpose::External => &mut self.external,
-            Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => &mut self.reserved,
-        }
+        if purpose.is_beside() { &mut self.beside } else { &mut self.reserved }
     }
 
     /// The part that counts for its budget.
@@ -224,7 +218,9 @@ impl Ledger {
         // A summary or a judge opens no turn of its own.
         let turns = match purpose {
             Purpose::Turn => entry.turn.saturating_sub(account.own_turns),
-            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External => 0,
+            Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External | Purpose::Hook => {
+                0
+            }
         };
         account.own_turns = account.own_turns.saturating_add(turns);
         let tokens = entry.usage.total();
@@ -278,7 +274,7 @@ impl Ledger {
         change(&mut self.run);
     }
 
-    /// Whether there is a reservation for a session's call. Those of an external agent's program have numbers of their
+    /// Whether there is a reservation for a session's call. Those beside the conversation have numbers of their
     /// own; other purposes aren't distinguished.
     #[must_use]
     pub fn is_reserved(&self, session: SessionId, call: u32, purpose: Purpose) -> bool {
@@ -311,7 +307,7 @@ impl Ledger {
     pub(super) fn has_reserved(&self, agent: AgentNumber) -> bool {
         self.agents
             .get(&agent)
-            .is_some_and(|account| !account.reserved.is_empty() || !account.external.is_empty())
+            .is_some_and(|account| !account.reserved.is_empty() || !account.beside.is_empty())
     }
 
     fn reservation(&self, session: SessionId, call: u32, purpose: Purpose) -> Option<&Reservation> {

@@ -89,6 +89,7 @@ fn tool(name: &str, description: &str, schema: &serde_json::Value) -> ToolSpec {
     let schema = Json::parse(schema.to_string()).unwrap_or_else(|_| Json::empty_object());
     ToolSpec {
         access: Access::Delegates,
+        freeform: None,
         summary_field: Some("goal".to_owned()),
         timeout_ms: 0,
         output_bytes_max: REPORT_BYTES_MAX,

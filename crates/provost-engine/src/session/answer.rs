@@ -32,7 +32,7 @@ pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, seq: Seq, mut an
         Purpose::Summary => compact::summed_up(deciding, answer),
         Purpose::FinalSummary => final_summary::final_summary_finished(deciding, answer),
         // A judge's answer comes as a separate event.
-        Purpose::Judge | Purpose::External => {}
+        Purpose::Judge | Purpose::External | Purpose::Hook => {}
     }
 }
 

@@ -95,6 +95,7 @@ impl Deciding<'_> {
                 details,
                 limit_ms: self.limit_left_ms(),
                 shell: self.state.calls.shell(&self.state.assignment),
+                spent: self.state.hooks.spent(),
             }),
         );
     }
@@ -160,6 +161,7 @@ fn within_segment(deciding: &mut Deciding<'_>, event: SessionEvent) {
         SessionEvent::HooksAnswered { seq, reports, scripts } => {
             decisions::hooks_said(deciding, seq, reports, scripts)
         }
+        SessionEvent::HookSaid { .. } => decisions::said_later(deciding, event),
         SessionEvent::WorktreeReady { seq, result } => worktree::ready(deciding, seq, result),
         SessionEvent::WorktreeChecked { seq, left } => worktree::checked(deciding, seq, left),
         SessionEvent::ExternalCall(_)
@@ -266,6 +268,7 @@ const fn counts_at_the_end(event: &SessionEvent) -> bool {
         | SessionEvent::ExternalRefused { .. }
         | SessionEvent::ToolDone { .. }
         | SessionEvent::RulesFound(_)
+        | SessionEvent::HookSaid { .. }
         | SessionEvent::StopChecked { .. }
         | SessionEvent::Judged { .. }
         | SessionEvent::WorktreeReady { .. }

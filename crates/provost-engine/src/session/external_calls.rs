@@ -1,5 +1,6 @@
-//! Model calls that an external agent's program makes itself, through the gateway: each has its budget before it is
-//! forwarded, several may be open at once, and none outlives a segment unsettled.
+//! Model calls beside the conversation: those that an external agent's program makes itself, through the gateway, and those
+//! of hooks that are models. Each has its budget before it is made, several may be open at once, and none outlives a
+//! segment unsettled.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +19,7 @@ use crate::{ReserveRequest, RunEvent, SessionEvent, SettleNote};
 /// How long a program has to show its user that the budget is used up, before its exchange is aborted.
 const SHOWS_REFUSAL_MS: u64 = 5_000;
 
-/// The model calls of an external agent's program.
+/// The model calls beside the conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct ExternalCalls {
@@ -39,6 +40,8 @@ pub(super) struct ExternalCalls {
 /// A call that isn't settled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct OpenCall {
+    #[serde(default = "external")]
+    purpose: Purpose,
     request: String,
     model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,8 +54,8 @@ impl ExternalCalls {
     pub(super) fn called(&mut self, called: &ExternalModelCalled) {
         self.made = called.call;
         self.forget(&called.of.request);
-        let ExternalCall { request, model, price, .. } = called.of.clone();
-        self.open.insert(called.call, OpenCall { request, model, price, turn: called.turn });
+        let ExternalCall { purpose, request, model, price, .. } = called.of.clone();
+        self.open.insert(called.call, OpenCall { purpose, request, model, price, turn: called.turn });
     }
 
     pub(super) fn answered(&mut self, answered: &ExternalModelAnswered) {
@@ -72,7 +75,8 @@ impl ExternalCalls {
     pub(super) fn refused(&mut self, refused: &ExternalModelRefused, head: Seq, amid_exchange: bool) {
         self.forget(&refused.of.request);
         self.refused = refused.exhausted.or(self.refused);
-        if amid_exchange && refused.exhausted.is_some() {
+        let is_programs = refused.of.purpose == Purpose::External;
+        if amid_exchange && is_programs && refused.exhausted.is_some() {
             self.grace = Some(head);
         }
     }
@@ -94,7 +98,7 @@ impl ExternalCalls {
     }
 }
 
-/// An event about the program's calls.
+/// An event about these calls.
 pub(in crate::session) fn on(deciding: &mut Deciding<'_>, event: SessionEvent) {
     match event {
         SessionEvent::ExternalCall(request) => requested(deciding, *request),
@@ -107,9 +111,10 @@ pub(in crate::session) fn on(deciding: &mut Deciding<'_>, event: SessionEvent) {
     }
 }
 
-/// The program wants to call a model: asks the run for the budget.
+/// A model is to be called: asks the run for the budget.
 fn requested(deciding: &mut Deciding<'_>, request: ExternalCallRequest) {
-    if !may_call(deciding.state) {
+    let purpose = request.call.purpose;
+    if !may_call(deciding.state, purpose) {
         return;
     }
     let (input_tokens, output_tokens_max) = (request.input_tokens, request.output_tokens_max);
@@ -129,7 +134,7 @@ fn requested(deciding: &mut Deciding<'_>, request: ExternalCallRequest) {
         kept_cost: MicroDollars(0),
         judges_percent: deciding.state.assignment.goal_policy().map_or(100, |policy| policy.budget_percent),
         ends_work: true,
-        purpose: Purpose::External,
+        purpose,
         external: Some(Box::new(request)),
     };
     deciding.tell_run(RunEvent::Reserve(reserve));
@@ -138,24 +143,18 @@ fn requested(deciding: &mut Deciding<'_>, request: ExternalCallRequest) {
 /// The run has reserved budget for call number `number`.
 fn reserved(deciding: &mut Deciding<'_>, request: ExternalCallRequest, number: u32, output_tokens_max: u32) {
     let next = deciding.state.external_calls.made.saturating_add(1);
-    if !may_call(deciding.state) || number != next {
+    if !may_call(deciding.state, request.call.purpose) || number != next {
         return;
     }
     let turn = deciding.state.turns.next();
-    deciding.commit(ExternalModelCalled {
-        turn,
-        call: number,
-        purpose: Purpose::External,
-        of: request.call,
-        output_tokens_max,
-    });
+    deciding.commit(ExternalModelCalled { turn, call: number, of: request.call, output_tokens_max });
     ask_for_queued(deciding);
 }
 
 /// The run has no budget for the call. The program is told so, and the session is suspended: after the exchange, or
-/// when the program has had time to show it.
+/// when the program has had time to show it. What a hook was to decide on waits until the session is resumed.
 fn refused(deciding: &mut Deciding<'_>, request: ExternalCallRequest, exhausted: Option<Exhausted>) {
-    if !may_call(deciding.state) {
+    if !may_call(deciding.state, request.call.purpose) {
         return;
     }
     let ExternalCallRequest { call: of, input_tokens, output_tokens_max } = request;
@@ -237,7 +236,7 @@ pub(in crate::session) fn settle_lost(deciding: &mut Deciding<'_>) {
 }
 
 fn settle(deciding: &mut Deciding<'_>, call: u32, result: ExternalCallResult) {
-    let Some(OpenCall { request, model, price, turn }) =
+    let Some(OpenCall { purpose, request, model, price, turn }) =
         deciding.state.external_calls.open.get(&call).cloned()
     else {
         return;
@@ -251,11 +250,11 @@ fn settle(deciding: &mut Deciding<'_>, call: u32, result: ExternalCallResult) {
         model: model.clone(),
         usage,
         cost,
-        purpose: Purpose::External,
+        purpose,
     }));
     deciding.commit(ExternalModelAnswered {
         call,
-        purpose: Purpose::External,
+        purpose,
         request,
         model,
         end,
@@ -269,9 +268,9 @@ fn settle(deciding: &mut Deciding<'_>, call: u32, result: ExternalCallResult) {
     });
 }
 
-/// Whether the program may call a model now.
-fn may_call(state: &SessionState) -> bool {
-    state.assignment.is_metered()
+/// Whether a model may be called for this purpose now.
+fn may_call(state: &SessionState, purpose: Purpose) -> bool {
+    (purpose == Purpose::Hook || state.assignment.is_metered())
         && state.lifecycle.is_live()
         && !state.lifecycle.is_stopping()
         && state.closing().is_none()
@@ -283,6 +282,10 @@ pub(in crate::session) const fn amid_exchange(state: &SessionState) -> bool {
     matches!(state.lifecycle.phase(), Phase::Thinking(_))
 }
 
+const fn external() -> Purpose {
+    Purpose::External
+}
+
 impl ExternalCallResult {
     /// A call whose answer is unknown.
     fn lost(request: String) -> Self {
@@ -291,7 +294,7 @@ impl ExternalCallResult {
 }
 
 impl SessionState {
-    /// The model calls of an external agent's program that are open, by the gateway's ids.
+    /// The model calls beside the conversation that are open, by the ids of their requests.
     pub fn open_external_calls(&self) -> impl Iterator<Item = &str> {
         self.external_calls.open.values().map(|open| open.request.as_str())
     }

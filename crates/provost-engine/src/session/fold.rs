@@ -236,6 +236,7 @@ fn told(state: &mut SessionState, item: ItemKind) {
             state.goal.told();
             state.end_check.begin_anew();
         }
+        ItemKind::HookWoke => state.turns.spoken_to(state.head),
         ItemKind::EndQuestion => state.end_check.asked_to_close(),
         ItemKind::FinalCheck => state.end_check.asked_for_proof(),
         ItemKind::AnswerAgain
@@ -262,7 +263,7 @@ fn model_called(state: &mut SessionState, called: &ModelCalled, now: Elapsed) {
         Purpose::FinalSummary => state.lifecycle.final_summary_called(state.head),
         Purpose::Judge => state.lifecycle.go_to(Phase::Judging(state.head)),
         // Those have entries of their own.
-        Purpose::External => {}
+        Purpose::External | Purpose::Hook => {}
     }
 }
 
@@ -333,6 +334,7 @@ fn turn_ended(state: &mut SessionState) {
 }
 
 fn stop_checked(state: &mut SessionState, verdicts: &StopVerdicts) {
+    state.hooks.reported(&verdicts.reports, &state.assignment);
     state.progress.stop_hooks_said(&verdicts.reports);
     state.progress.saw_workspace(&verdicts.evidence);
     let by_goal = state.goal.in_force(&state.assignment).map(|goal| goal.stop_hook_errors);
@@ -356,6 +358,7 @@ fn hooks_asked(state: &mut SessionState, about: &HookTrigger) {
 }
 
 fn hooks_decided(state: &mut SessionState, decided: &HooksDecided) {
+    state.hooks.reported(&decided.reports, &state.assignment);
     let counts = !state.lifecycle.is_stopping();
     let facts = AnswerFacts { head: state.head, phase: state.lifecycle.phase(), counts };
     let Some(question) = state.hooks.answered(decided.asked, facts) else { return };

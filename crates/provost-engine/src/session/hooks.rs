@@ -3,9 +3,9 @@
 pub(super) mod ask;
 pub(super) mod decisions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use provost_event::{HookPoint, HookTrigger, Seq, SessionSource};
+use provost_event::{HookPoint, HookReport, HookTimes, HookTrigger, Seq, SessionSource};
 use serde::{Deserialize, Serialize};
 
 use super::Phase;
@@ -32,6 +32,9 @@ pub(super) struct HookQuestions {
     batch_asked: bool,
     /// They have yet to be notified of a compaction.
     compaction_untold: bool,
+    /// Those that are asked once and have answered.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    spent: BTreeSet<String>,
 }
 
 impl Default for HookQuestions {
@@ -45,6 +48,7 @@ impl Default for HookQuestions {
             turn_end_asked: false,
             batch_asked: false,
             compaction_untold: false,
+            spent: BTreeSet::new(),
         }
     }
 }
@@ -117,6 +121,16 @@ impl HookQuestions {
         Some(AnsweredQuestion { about, phase })
     }
 
+    /// Hooks have answered.
+    pub(super) fn reported(&mut self, reports: &[HookReport], assignment: &Assignment) {
+        let answered = reports.iter().filter(|report| report.decision.failure().is_none());
+        let is_once = |report: &&HookReport| {
+            let mut hooks = assignment.hooks().iter();
+            hooks.any(|hook| hook.name == report.hook && hook.setup.times == HookTimes::Once)
+        };
+        self.spent.extend(answered.filter(is_once).map(|report| report.hook.clone()));
+    }
+
     /// A conversation was shortened; `is_news` if hooks are to be notified.
     pub(super) const fn compacted(&mut self, is_news: bool) {
         self.compaction_untold |= is_news;
@@ -172,6 +186,11 @@ impl HookQuestions {
     fn closing(&self) -> Option<Seq> {
         let is_closing = |about: &HookTrigger| matches!(about, HookTrigger::Closing { .. });
         self.open.iter().find(|(_, about)| is_closing(about)).map(|(seq, _)| *seq)
+    }
+
+    /// The hooks that aren't asked any more.
+    pub(super) fn spent(&self) -> Vec<String> {
+        self.spent.iter().cloned().collect()
     }
 
     /// Whether a message waits for hooks to accept it.

@@ -50,7 +50,7 @@ pub(in crate::session) fn refused_budget(deciding: &mut Deciding<'_>, exhausted:
                 next_call(deciding);
             }
         }
-        Purpose::Summary | Purpose::Turn | Purpose::External => {
+        Purpose::Summary | Purpose::Turn | Purpose::External | Purpose::Hook => {
             segment::finish(deciding, Outcome::BudgetExhausted(exhausted))
         }
     }
@@ -180,14 +180,16 @@ pub(in crate::session) fn turn_of(state: &SessionState, purpose: Purpose) -> u32
     match purpose {
         Purpose::FinalSummary if !amid_turn => state.turns.count().max(1),
         Purpose::Judge => state.goal.live_trigger().map_or(1, |trigger| turn_checked(state, trigger)),
-        Purpose::FinalSummary | Purpose::Turn | Purpose::Summary | Purpose::External => state.turns.next(),
+        Purpose::FinalSummary | Purpose::Turn | Purpose::Summary | Purpose::External | Purpose::Hook => {
+            state.turns.next()
+        }
     }
 }
 
 /// The extra question to the model.
 fn question(state: &SessionState, purpose: Purpose) -> Option<String> {
     match purpose {
-        Purpose::Turn | Purpose::Judge | Purpose::External => None,
+        Purpose::Turn | Purpose::Judge | Purpose::External | Purpose::Hook => None,
         Purpose::Summary => Some(SUMMARY_QUESTION.to_owned()),
         Purpose::FinalSummary => Some(final_summary::final_summary_question(state)),
     }
@@ -199,7 +201,7 @@ fn answer_tokens_max(state: &SessionState, purpose: Purpose) -> u32 {
         Purpose::Turn => state.window().answer_tokens_after(state.turns.cut_without_text()),
         Purpose::Summary => state.window().summary_tokens_max(),
         Purpose::FinalSummary => state.window().final_summary_tokens_max(),
-        Purpose::External => 0,
+        Purpose::External | Purpose::Hook => 0,
         Purpose::Judge => judge_in_turn(state).map_or(0, |judge| judge.output_tokens_max),
     }
 }
@@ -207,7 +209,9 @@ fn answer_tokens_max(state: &SessionState, purpose: Purpose) -> u32 {
 /// The model that is called.
 pub(in crate::session) fn model_of(state: &SessionState, purpose: Purpose) -> Option<&ModelPolicy> {
     match purpose {
-        Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::External => state.model(),
+        Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::External | Purpose::Hook => {
+            state.model()
+        }
         Purpose::Judge => judge_in_turn(state),
     }
 }

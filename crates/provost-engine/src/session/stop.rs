@@ -211,6 +211,7 @@ pub(in crate::session) fn put_stop_question(deciding: &mut Deciding<'_>) {
         trigger: deciding.state.goal.live_trigger().unwrap_or(GoalTrigger::Claim),
         limit_ms: deciding.limit_left_ms(),
         shell: deciding.state.calls.shell(&deciding.state.assignment),
+        spent: deciding.state.hooks.spent(),
     };
     deciding.open(Effect::CheckStop(check));
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use provost_engine::{Actor, Effect, ExternalCallRequest, ExternalCallResult, RunEvent, SessionEvent};
 use provost_event::{
     Budget, BudgetEntry, Certainty, Dimension, Entry, ErrorClass, Exit, ExternalCall, ExternalCallEnd,
-    ExternalPolicy, Json, Metering, MicroDollars, ModelEntry, ModelPolicy, Outcome, Price, RequestedTool,
-    RunPolicy, Usage,
+    ExternalPolicy, Json, Metering, MicroDollars, ModelEntry, ModelPolicy, Outcome, Price, Purpose,
+    RequestedTool, RunPolicy, Usage,
 };
 
 use crate::external::{external, started};
@@ -36,6 +36,7 @@ fn usd(micros: u64) -> Budget {
 impl World {
     fn program_calls(&mut self, request: &str, input_tokens: u64, output_tokens_max: u32) {
         let call = ExternalCall {
+            purpose: Purpose::External,
             request: request.to_owned(),
             model: "openai/gpt".to_owned(),
             wire: "openai-chat".to_owned(),
@@ -236,6 +237,7 @@ fn a_model_without_a_price_is_refused_where_money_is_limited_and_the_program_may
     let mut world = World::start(metered(usd(10_000)));
     world.note(started());
     let call = ExternalCall {
+        purpose: Purpose::External,
         request: "a".to_owned(),
         model: "openai/unknown".to_owned(),
         wire: "openai-chat".to_owned(),

@@ -66,7 +66,7 @@ fn work_on(tree: &mut Tree, percent: u64) -> u64 {
                 tree.call(agent, &[("read", &format!("{{\"of\":{calls}}}"))]);
                 tree.finish(agent, ToolStatus::Ok, &format!("line {calls} ").repeat(RESULT_BYTES / 8));
             }
-            Purpose::FinalSummary | Purpose::Summary | Purpose::Judge | Purpose::External => {
+            Purpose::FinalSummary | Purpose::Summary | Purpose::Judge | Purpose::External | Purpose::Hook => {
                 tree.say(agent, "Half of it is done.")
             }
         }

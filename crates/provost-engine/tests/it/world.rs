@@ -76,6 +76,7 @@ pub(crate) fn tool(name: &str, access: Access, idempotent: bool) -> ToolSpec {
         subject,
         aliases,
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent,
         timeout_ms: 1_000,

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_engine::{Actor, CallDetails, HookCall, HookCallDetails, ToolMemory};
-use provost_event::{HookDecision, HookPolicy, HookReport, HookTrigger, OnFailure, Record, Seq, SessionId};
+use provost_event::{
+    EffectId, HookDecision, HookPolicy, HookReport, HookTrigger, OnFailure, Record, Seq, SessionId,
+};
 use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +20,7 @@ impl HarnessExecutor {
     /// Calls the policy's hooks at the trigger's hook points, each within its time limit.
     pub(super) async fn ask_hooks(
         &self,
+        id: EffectId,
         hook_call: &HookCall,
         cancel: &CancellationToken,
     ) -> Vec<HookReport> {
@@ -42,7 +45,7 @@ impl HarnessExecutor {
         {
             question.env_file = self.new_env_file(hook_call.session).await;
         }
-        let programs = Informed::new(self, hook_call.session);
+        let programs = Informed::new(self, hook_call.session, id.seq);
         self.dispatch(hooks, &programs, &question, cancel).all().await
     }
 
@@ -159,6 +162,7 @@ pub(super) fn question(
         env_file: None,
         records,
         confinement,
+        voice: None,
     })
 }
 

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use provost_event::{HookContract, HookPoint, HookPolicy, Record, Seq, SessionId};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, Record, Seq, SessionId};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
+use super::hook_model::ModelHook;
 use crate::lineage::read_conversation;
-use crate::{HookAnswer, HookPrograms, HookQuestion, HookTranscript};
+use crate::{HookAnswer, HookPrograms, HookQuestion, HookTranscript, HookVoice};
 
 /// Entries read at a time.
 const BATCH: usize = 1_000;
@@ -164,13 +165,15 @@ impl LogPaths {
 pub(super) struct Informed<'a> {
     executor: &'a HarnessExecutor,
     session: SessionId,
+    /// The entry with the question.
+    asked: Seq,
     paths: LogPaths,
     roots: LogPaths,
 }
 
 impl<'a> Informed<'a> {
-    pub(super) fn new(executor: &'a HarnessExecutor, session: SessionId) -> Self {
-        Self { executor, session, paths: LogPaths::default(), roots: LogPaths::default() }
+    pub(super) fn new(executor: &'a HarnessExecutor, session: SessionId, asked: Seq) -> Self {
+        Self { executor, session, asked, paths: LogPaths::default(), roots: LogPaths::default() }
     }
 
     /// The path of the root's log, for a hook in another agent.
@@ -205,8 +208,15 @@ impl HookPrograms for Informed<'_> {
         let question = HookQuestion {
             transcript_path: self.path(hook.contract).await,
             root_transcript_path: self.roots_path(hook.contract).await,
+            voice: Some(HookVoice::of(self.executor.deps.backend.clone(), self.session)),
             ..question.clone()
         };
-        self.executor.deps.hook_programs.ask(hook, &question, point, cancel).await
+        match &hook.program {
+            Some(HookProgram::Model(model)) => {
+                let asked = ModelHook { hook, model, question: &question, point, since: self.asked };
+                self.executor.ask_model(asked, cancel).await
+            }
+            _ => self.executor.deps.hook_programs.ask(hook, &question, point, cancel).await,
+        }
     }
 }

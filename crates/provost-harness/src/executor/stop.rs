@@ -9,8 +9,8 @@ use futures::FutureExt as _;
 use futures::future::{join, join_all};
 use provost_engine::{StopCheck, StopCheckResult};
 use provost_event::{
-    HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure, OnHookError, StopHookPolicy,
-    StopHookVerdict,
+    EffectId, HookContract, HookDecision, HookPoint, HookPolicy, HookReport, OnFailure, OnHookError,
+    StopHookPolicy, StopHookVerdict,
 };
 use provost_process::Confinement;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,12 @@ struct StopHookBounds<'a> {
 
 impl HarnessExecutor {
     /// Calls all hooks in parallel and waits for each within its time limit.
-    pub(super) async fn check_stop(&self, check: &StopCheck, cancel: &CancellationToken) -> StopCheckResult {
+    pub(super) async fn check_stop(
+        &self,
+        id: EffectId,
+        check: &StopCheck,
+        cancel: &CancellationToken,
+    ) -> StopCheckResult {
         let opening = match self.known.opening(self.backend(), check.session).await {
             Ok(opening) => opening,
             Err(error) => {
@@ -49,7 +54,7 @@ impl HarnessExecutor {
             }
         };
         let evidence = self.evidence(&opening).await;
-        let informed = Informed::new(self, check.session);
+        let informed = Informed::new(self, check.session, id.seq);
         let (mut reports, more) = join(
             self.ask_handlers(check, &opening, &informed, cancel),
             self.ask_programs(check, &opening, &informed, cancel),

@@ -123,7 +123,7 @@ impl HarnessExecutor {
         }
     }
 
-    async fn made(
+    pub(super) async fn made(
         &self,
         id: EffectId,
         run: &ToolRun,

@@ -91,8 +91,9 @@ impl<'a> Dispatch<'a> {
         let is_asked = |hook: &HookPolicy| match &question.trigger {
             HookQuestionTrigger::HookCall(hook_call) => {
                 hook.is_asked(&hook_call.about, question.agent.parent)
+                    && !hook_call.spent.contains(&hook.name)
             }
-            HookQuestionTrigger::Stop(_) => true,
+            HookQuestionTrigger::Stop(check) => !check.spent.contains(&hook.name),
         };
         let of = move |point: HookPoint| {
             let all = hooks.iter().enumerate();

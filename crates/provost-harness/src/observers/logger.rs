@@ -270,6 +270,7 @@ fn asked(called: &ModelCalled) -> String {
         Purpose::FinalSummary => ", for a final summary",
         Purpose::Judge => ", by a judge",
         Purpose::External => ", by the program",
+        Purpose::Hook => ", by a hook",
     };
     format!("turn {}, call {}, attempt {}{purpose}", called.turn, called.call, called.attempt)
 }

@@ -97,6 +97,7 @@ pub(crate) fn spec(access: Access) -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,

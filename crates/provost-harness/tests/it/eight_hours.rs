@@ -209,6 +209,7 @@ fn work_spec() -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: HOUR_MS,

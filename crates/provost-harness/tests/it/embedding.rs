@@ -52,6 +52,7 @@ where
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 300,

@@ -138,7 +138,7 @@ impl Model for Voice {
             });
         });
         let say = match request.purpose {
-            Purpose::Turn | Purpose::Judge | Purpose::External => {
+            Purpose::Turn | Purpose::Judge | Purpose::External | Purpose::Hook => {
                 self.line(request.session.agent, request.answers_before)
             }
             Purpose::FinalSummary => text("So far, so good."),
@@ -248,6 +248,7 @@ pub(crate) fn act_spec() -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

@@ -21,7 +21,15 @@ const SESSION: SessionId = SessionId::root(RunId::from_entropy(5));
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn question(about: HookTrigger, details: HookCallDetails) -> Arc<HookQuestion> {
-    let hook_call = HookCall { session: SESSION, turn: 3, about, details, limit_ms: None, shell: None };
+    let hook_call = HookCall {
+        session: SESSION,
+        turn: 3,
+        about,
+        details,
+        limit_ms: None,
+        shell: None,
+        spent: Vec::new(),
+    };
     Arc::new(HookQuestion {
         trigger: HookQuestionTrigger::HookCall(hook_call),
         workspace: std::path::Path::new("/somewhere").into(),
@@ -30,6 +38,7 @@ fn question(about: HookTrigger, details: HookCallDetails) -> Arc<HookQuestion> {
         agent: HookAgent::default(),
         transcript_path: None,
         root_transcript_path: None,
+        voice: None,
         env_file: None,
         records: Vec::new(),
         confinement: provost_process::Confinement::Strongest,

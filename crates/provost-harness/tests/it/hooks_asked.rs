@@ -365,6 +365,7 @@ fn before_a_call() -> HookCall {
         details: HookCallDetails::Call(call()),
         limit_ms: None,
         shell: None,
+        spent: Vec::new(),
     }
 }
 
@@ -575,7 +576,15 @@ async fn programs_are_told_of_results_and_where_the_log_is() {
     let about = HookTrigger::Result { call: "c1".into(), is_error: false };
     // Any entry will do as the result in the question; the program reads it itself.
     let details = HookCallDetails::Result { call: call(), finished: Seq(1) };
-    let hook_call = HookCall { session: SESSION, turn: 1, about, details, limit_ms: None, shell: None };
+    let hook_call = HookCall {
+        session: SESSION,
+        turn: 1,
+        about,
+        details,
+        limit_ms: None,
+        shell: None,
+        spent: Vec::new(),
+    };
     let reports = scene.open().await.ask(hook_call, CancellationToken::new()).await;
     let path = scene.transcript();
     assert_eq!(
@@ -656,6 +665,7 @@ async fn no_log_file_is_written_for_typed_hooks() {
 fn check_stop() -> Effect {
     Effect::CheckStop(StopCheck {
         shell: None,
+        spent: Vec::new(),
         limit_ms: None,
         session: SESSION,
         turn: 1,

@@ -243,7 +243,7 @@ impl Play<'_> {
             Purpose::Summary => self.sum_up(seq, usage),
             Purpose::FinalSummary => return Err(TestCaseError::fail("there is no limit to be reached")),
             Purpose::Judge => return Err(TestCaseError::fail("there is no goal")),
-            Purpose::External => return Err(TestCaseError::fail("there is no program")),
+            Purpose::External | Purpose::Hook => return Err(TestCaseError::fail("there is no program")),
         }
         Ok(())
     }

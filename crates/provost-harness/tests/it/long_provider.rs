@@ -120,7 +120,7 @@ impl Provider {
             Purpose::Summary => SUMMARY,
             Purpose::FinalSummary => FINAL_SUMMARY,
             Purpose::Judge => "{}",
-            Purpose::External => unreachable!("there is no program"),
+            Purpose::External | Purpose::Hook => unreachable!("there is no program"),
         };
         (vec![Block::Text(words.to_owned())], StopReason::EndTurn)
     }
@@ -172,7 +172,7 @@ impl Model for Provider {
             }
             Purpose::Summary => seen.summaries += 1,
             Purpose::FinalSummary | Purpose::Judge => seen.final_summary += 1,
-            Purpose::External => unreachable!("there is no program"),
+            Purpose::External | Purpose::Hook => unreachable!("there is no program"),
         }
         let usage = self.reported(input, output);
         seen.reported += usage;

@@ -65,6 +65,7 @@ fn spec(name: &str, description: &str, access: Access) -> ToolSpec {
         subject,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

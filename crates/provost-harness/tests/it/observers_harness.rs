@@ -56,6 +56,7 @@ fn spec() -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: true,
         timeout_ms: 10_000,

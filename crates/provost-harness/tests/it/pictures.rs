@@ -77,6 +77,7 @@ fn tools() -> ToolRegistry {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: true,
         timeout_ms: 10_000,

@@ -81,6 +81,7 @@ impl Fetch {
             subject: ToolSubject::Opaque,
             aliases: Vec::new(),
             forms: Vec::new(),
+            freeform: None,
             summary_field: None,
             idempotent: true,
             timeout_ms: 10_000,

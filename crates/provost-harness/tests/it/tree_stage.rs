@@ -166,6 +166,7 @@ pub(crate) fn act() -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 60_000,

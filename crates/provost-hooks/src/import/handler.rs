@@ -1,6 +1,9 @@
 //! One handler of a settings file, as a hook's policy.
 
-use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, HookWaiting, OnFailure};
+use provost_event::{
+    HookContract, HookModel, HookModelWork, HookPoint, HookPolicy, HookProgram, HookSetup, HookWaiting,
+    ModelPolicy, OnFailure,
+};
 use serde_json::Value;
 
 use super::HookFile;
@@ -11,6 +14,9 @@ use crate::{condition, http};
 
 const TIMEOUT_MS: u64 = 600_000;
 const PROMPT_TIMEOUT_MS: u64 = 30_000;
+/// The same for hooks that are models: with an answer at once, and after reading files.
+const MODEL_TIMEOUT_MS: u64 = 30_000;
+const READER_TIMEOUT_MS: u64 = 60_000;
 /// The total time of all hooks at a session's end, unless one sets more.
 const SESSION_END_MS: u64 = 1_500;
 const SESSION_END_MS_MAX: u64 = 60_000;
@@ -48,6 +54,7 @@ impl Handler<'_> {
         remarks: &mut Vec<String>,
     ) -> Result<HookPolicy, String> {
         let program = self.program()?;
+        remarks.extend(self.foreign_model());
         if self.flag("once")? {
             remarks.push("`once` counts only in a skill: it is asked each time".to_owned());
         }
@@ -61,7 +68,7 @@ impl Handler<'_> {
             timeout_ms: self.timeout_ms()?,
             on_failure: OnFailure::Continue,
             may_remind: true,
-            setup: HookSetup { waiting: self.waiting(remarks)?, ..HookSetup::default() },
+            setup: HookSetup { waiting: self.waiting()?, ..HookSetup::default() },
         })
     }
 
@@ -69,11 +76,37 @@ impl Handler<'_> {
         match self.text("type")?.ok_or("it has no `type`")? {
             "command" => self.command(),
             "http" => self.http(),
-            other @ ("mcp_tool" | "prompt" | "agent") => {
-                Err(format!("Provost runs hooks of the types command and http, not {other}"))
+            "prompt" => self.model(HookModelWork::Answers),
+            "agent" => self.model(HookModelWork::Reads),
+            "mcp_tool" => {
+                Err("Provost runs hooks of the types command, http, prompt and agent, not mcp_tool"
+                    .to_owned())
             }
             other => Err(format!("there are no hooks of type `{other}`")),
         }
+    }
+
+    /// The model is chosen where a run's models are: what the file names stands in its place until then.
+    fn model(&self, work: HookModelWork) -> Result<HookProgram, String> {
+        if !self.point.takes_models() {
+            return Err("this event takes no prompt and agent hooks".to_owned());
+        }
+        let prompt = self.text("prompt")?.filter(|prompt| !prompt.trim().is_empty());
+        let prompt = prompt.ok_or("it has no `prompt`")?.to_owned();
+        let named = self.text("model")?.filter(|name| is_provosts(name));
+        let model = ModelPolicy::new(named.unwrap_or_default(), 0);
+        let continue_on_block = self.flag("continueOnBlock")?;
+        Ok(HookProgram::Model(Box::new(HookModel { prompt, model, work, continue_on_block })))
+    }
+
+    /// A remark on a model that another program's file names in that program's words.
+    fn foreign_model(&self) -> Option<String> {
+        let name = self.text("model").ok()??;
+        (!is_provosts(name)).then(|| {
+            format!(
+                "its model `{name}` isn't named as provider/model: the one that [hooks] model names is asked"
+            )
+        })
     }
 
     fn command(&self) -> Result<HookProgram, String> {
@@ -108,15 +141,13 @@ impl Handler<'_> {
         }
     }
 
-    fn waiting(&self, remarks: &mut Vec<String>) -> Result<HookWaiting, String> {
+    fn waiting(&self) -> Result<HookWaiting, String> {
         let wakes = self.flag("asyncRewake")?;
-        if wakes {
-            remarks.push(
-                "`asyncRewake`: it runs in the background, and what it says comes with a later turn"
-                    .to_owned(),
-            );
-        }
-        Ok(if wakes || self.flag("async")? { HookWaiting::Background } else { HookWaiting::Waits })
+        Ok(match (wakes, self.flag("async")?) {
+            (true, _) => HookWaiting::Wakes,
+            (false, true) => HookWaiting::Background,
+            (false, false) => HookWaiting::Waits,
+        })
     }
 
     fn http(&self) -> Result<HookProgram, String> {
@@ -154,9 +185,11 @@ impl Handler<'_> {
     fn timeout_ms(&self) -> Result<u64, String> {
         let secs = match self.value.get("timeout") {
             None | Some(Value::Null) => {
-                return Ok(match self.point {
-                    HookPoint::PromptSubmit => PROMPT_TIMEOUT_MS,
-                    HookPoint::SessionEnd => NOT_SAID,
+                return Ok(match (self.text("type")?, self.point) {
+                    (Some("prompt"), _) => MODEL_TIMEOUT_MS,
+                    (Some("agent"), _) => READER_TIMEOUT_MS,
+                    (_, HookPoint::PromptSubmit) => PROMPT_TIMEOUT_MS,
+                    (_, HookPoint::SessionEnd) => NOT_SAID,
                     _ => TIMEOUT_MS,
                 });
             }
@@ -182,6 +215,11 @@ impl Handler<'_> {
             Some(_) => Err(format!("its `{name}` is neither true nor false")),
         }
     }
+}
+
+/// Whether a model is named as Provost does.
+fn is_provosts(name: &str) -> bool {
+    name.contains(['/', ':'])
 }
 
 /// Sets the timeouts of the hooks at a session's end: 1.5 s, or the longest timeout that one of them sets, at most

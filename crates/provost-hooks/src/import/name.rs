@@ -1,6 +1,6 @@
 //! Names of imported hooks: unique, and derived from what is run and for what.
 
-use provost_event::{HookPolicy, HookProgram};
+use provost_event::{HookModelWork, HookPolicy, HookProgram};
 
 use crate::http;
 
@@ -25,6 +25,13 @@ pub(super) fn name_of(
         HookProgram::Http { url, .. } => {
             http::parse(url).map_or_else(|_| String::new(), |url| http::place(&url))
         }
+        HookProgram::Model(model) => {
+            let kind = match model.work {
+                HookModelWork::Answers => "prompt",
+                HookModelWork::Reads => "agent",
+            };
+            format!("{kind} \"{}\"", shown(first_line(&model.prompt)))
+        }
     };
     let matcher = matcher.map(|matcher| format!(" {}", shown(matcher))).unwrap_or_default();
     let name = format!("{what} ({event}{matcher})");
@@ -41,6 +48,10 @@ fn script_in<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let word = word.copied().unwrap_or_default();
     let base = word.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(word);
     shown(base)
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 fn shown(text: &str) -> String {

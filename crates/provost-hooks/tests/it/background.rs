@@ -33,20 +33,15 @@ async fn it_runs_beside_the_turn_and_its_denial_decides_nothing() {
 }
 
 #[tokio::test]
-async fn what_it_tells_the_model_comes_with_a_later_answer_of_a_hook() {
+async fn what_a_hook_leaves_behind_goes_on_with_its_output_and_ends_with_the_session() {
     let stage = Stage::new();
-    let json =
-        r#"{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"the build is red"}}"#;
-    assert_eq!(shown(&stage.ask(&background("PostToolUse", &format!("echo '{json}'"))).await), "continue");
-    for _ in 0..2_000 {
-        let answer = shown(&stage.ask(&claude("PreToolUse", "exit 0")).await);
-        if answer == "continue | remind: the build is red" {
-            assert_eq!(shown(&stage.ask(&claude("PreToolUse", "exit 0")).await), "continue", "once");
-            return;
-        }
-        assert_eq!(answer, "continue");
-    }
-    panic!("it was never told");
+    let notifier = "(while ! test -e go; do sleep 0.05; done; echo told; touch notified; exec sleep 600) & echo no >&2; exit 2";
+    assert_eq!(shown(&stage.ask(&claude("PreToolUse", notifier)).await), "deny: no");
+    assert!(stage.left_running() > 0);
+    std::fs::write(stage.work().join("go"), "").expect("written");
+    wait_until(|| stage.work().join("notified").exists()).await;
+    stage.hooks.session_over(Stage::root());
+    wait_until(|| stage.left_running() == 0).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Existing scripts, and their results by their contract.
 
-use crate::stage::{Stage, check, claude, shown};
+use provost_event::{HookContract, HookPolicy};
 use serde_json::json;
+
+use crate::stage::{Stage, check, claude, shown};
 
 #[tokio::test]
 async fn exit_statuses_decide_as_scripts_expect() {
@@ -301,4 +303,24 @@ async fn texts_over_ten_thousand_characters_are_kept_in_a_file() {
 
     let answer = shown(&stage.ask(&claude("SessionStart", "head -c 20000 /dev/zero | tr '\\0' y")).await);
     assert!(answer.contains("remind: yyy") && answer.contains("18,000 characters more"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_patch_is_an_edit_for_matchers_and_each_contract_finds_its_files() {
+    let mut stage = Stage::new();
+    stage.input = json!({ "input": "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Delete File: sub/.env\n*** End Patch" });
+    stage.tool = "apply_patch";
+    let guard = "jq -r .tool_input.file_path | grep -q '\\.env$' && { echo no secrets >&2; exit 2; }; exit 0";
+    let by_claude = HookPolicy { matcher: Some("Write|Edit".to_owned()), ..claude("PreToolUse", guard) };
+    assert!(stage.wants(&by_claude));
+    assert_eq!(shown(&stage.ask(&by_claude).await), "deny: no secrets");
+
+    let guard = "cat > told; test \"$(jq -r .tool_name told)\" = apply_patch && jq -r .tool_input.command told >&2; exit 2";
+    let contract = HookContract::Codex;
+    let by_codex =
+        HookPolicy { contract, matcher: Some("Write|Edit".to_owned()), ..claude("PreToolUse", guard) };
+    assert!(stage.wants(&by_codex));
+    assert!(shown(&stage.ask(&by_codex).await).starts_with("deny: *** Begin Patch"));
+    let other = HookPolicy { matcher: Some("Bash".to_owned()), ..by_codex };
+    assert!(!stage.wants(&other));
 }

@@ -16,6 +16,7 @@ fn shown(imported: &Imported) -> String {
             Some(HookProgram::Http { url, headers, allowed_env }) => {
                 format!("post: {url} {headers:?} {allowed_env:?}")
             }
+            Some(HookProgram::Model(model)) => format!("{:?}: {}", model.work, model.prompt),
             None => "nothing".to_owned(),
         };
         let point = hook.point.name();
@@ -102,6 +103,7 @@ fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
             block-rm.sh (PreToolUse Bash) @ pre_tool_call 5000 ms: sh: "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh matcher=Bash
             audit.py (PreToolUse Bash) @ pre_tool_call 600000 ms: sh: python3 .claude/hooks/audit.py matcher=Bash if=Bash(git *)
             npx (PreToolUse Edit|MultiEdit|Write) @ pre_tool_call 600000 ms: exec: npx ["prettier", "--check"] matcher=Edit|MultiEdit|Write
+            prompt "Is this safe? $ARGUMENTS" (PreToolUse Edit|MultiEdit|Write) @ pre_tool_call 30000 ms: Answers: Is this safe? $ARGUMENTS matcher=Edit|MultiEdit|Write
             bye.sh (SessionEnd) @ session_end 1500 ms: sh: bye.sh
             context.sh (SessionStart startup) @ session_start 600000 ms: sh: context.sh matcher=startup
             example.com:443 (Stop) @ stop 2500 ms: post: https://example.com/stop [("Authorization", "Bearer $TOKEN")] ["TOKEN"]
@@ -110,13 +112,12 @@ fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
             allow Bash(npm test): Bash(npm test)
             - settings.json: hooks.PostToolUse[0].hooks[2]: the command hook `Get-Date`: Provost runs commands in sh and bash, not in powershell
             - settings.json: hooks.PreToolUse[0].hooks[2]: the command hook `"$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh`: it is the same as block-rm.sh (PreToolUse Bash), and runs once
-            ! settings.json: hooks.PreToolUse[1].hooks[1]: the prompt hook `Is this safe? $ARGUMENTS`: Provost runs hooks of the types command and http, not prompt
             ! settings.json: hooks.PreToolUse[2].hooks[0]: the command hook `never.sh`: the matcher `Bash(` can't be read as a regular expression: Parsing error at position 5: Opening parenthesis without closing parenthesis
             ! settings.json: hooks.PreToolUsed: the event `PreToolUsed`: there is no such event; `PreToolUse`?
             - settings.json: hooks.SessionStart[0].hooks[0]: the http hook `https://example.com/start`: this event takes no http hooks
             - settings.json: hooks.SessionStart[0].hooks[1]: the command hook `context.sh`: `once` counts only in a skill: it is asked each time
             - settings.json: hooks.Stop[0]: the matcher `Bash`: this event has no matchers: the hooks are asked each time
-            ! settings.json: hooks.Stop[0].hooks[1]: the mcp_tool hook `t`: Provost runs hooks of the types command and http, not mcp_tool
+            ! settings.json: hooks.Stop[0].hooks[1]: the mcp_tool hook `t`: Provost runs hooks of the types command, http, prompt and agent, not mcp_tool
             ! settings.json: hooks.Stop[0].hooks[2]: the command hook `check.sh`: a hook with `if` never runs at an event that isn't about one tool call
             ! settings.json: hooks.pre_tool_call: the event `pre_tool_call`: there is no such event
         "#]],
@@ -131,6 +132,7 @@ fn the_question_of_trust_shows_each_program_once() {
         "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh
         python3 .claude/hooks/audit.py
         npx prettier --check
+        a model is asked: Is this safe? $ARGUMENTS
         bye.sh
         context.sh
         POST https://example.com/stop

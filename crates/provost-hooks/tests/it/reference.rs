@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use expect_test::expect_file;
-use provost_event::HookDecision;
+use provost_event::{
+    HookDecision, HookModel, HookModelWork, HookPoint, HookPolicy, HookProgram, ModelPolicy,
+};
 use provost_harness::{HookAnswer, HookPrograms as _};
 use provost_hooks::{UnknownEvent, hook_point_of};
 use serde_json::Value;
@@ -65,6 +67,7 @@ Every event has `session_id`, `transcript_path`, `cwd`, `hook_event_name` and `r
 | to the model | the text is added for the model |
 | noted | it decides nothing; the note is shown to the user and in the log |
 | nothing | it is ignored silently, as the contract has it |
+| no answer | the hook's `on_failure` decides, which lets it pass unless it is set |
 
 ";
 
@@ -99,6 +102,21 @@ async fn answer(event: &str, script: &str) -> String {
 
 async fn says(event: &str, json: &str) -> String {
     answer(event, &format!("cat > /dev/null; echo '{json}'")).await
+}
+
+/// What an answer of a hook that is a model means.
+fn judged(event: &str, text: &str, continue_on_block: bool) -> String {
+    let stage = Stage::new();
+    let model = HookModel {
+        prompt: "Is it fine?".to_owned(),
+        model: ModelPolicy::new("a/model", 100),
+        work: HookModelWork::Answers,
+        continue_on_block,
+    };
+    let hook = HookPolicy { program: Some(HookProgram::Model(Box::new(model))), ..claude(event, "true") };
+    let question = stage.question(hook.point, event == "PostToolUseFailure");
+    let answer = of(&stage.hooks.read(&hook, &question, hook.point, text));
+    if answer.starts_with("no answer") { "no answer".to_owned() } else { answer }
 }
 
 fn specific(event: &str, fields: &str) -> String {
@@ -141,6 +159,17 @@ async fn section(event: &str) -> String {
             "`updatedInput`",
             says(event, &specific(event, r#""updatedInput":{"command":"ls"}"#)).await,
         ));
+    }
+    if hook_point_of(event).is_ok_and(HookPoint::takes_models) {
+        rows.push(("a model's `ok: false`", judged(event, r#"{"ok":false,"reason":"r"}"#, false)));
+        rows.push(("the same with `continueOnBlock`", judged(event, r#"{"ok":false,"reason":"r"}"#, true)));
+        rows.push((
+            "the same with `impossible: true`",
+            judged(event, r#"{"ok":false,"impossible":true}"#, false),
+        ));
+        rows.push(("an answer that is none", judged(event, "I think so", false)));
+    } else {
+        rows.push(("hooks of the types `prompt` and `agent`", "not taken here".to_owned()));
     }
     if event == "PermissionRequest" {
         for (what, decision) in [

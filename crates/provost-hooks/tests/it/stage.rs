@@ -160,6 +160,7 @@ impl Stage {
             let check = StopCheck {
                 limit_ms: None,
                 shell: None,
+                spent: Vec::new(),
                 session: self.session(),
                 turn: 3,
                 tool_calls: 5,
@@ -171,8 +172,15 @@ impl Stage {
         } else {
             let status = if failed { ToolStatus::Error } else { ToolStatus::Ok };
             let (about, details) = self.trigger(point, failed);
-            let hook_call =
-                HookCall { session: self.session(), turn: 3, about, details, limit_ms: None, shell: None };
+            let hook_call = HookCall {
+                session: self.session(),
+                turn: 3,
+                about,
+                details,
+                limit_ms: None,
+                shell: None,
+                spent: Vec::new(),
+            };
             (HookQuestionTrigger::HookCall(hook_call), vec![self.record(status)])
         };
         let mut model = ModelPolicy::new("anthropic/claude-sonnet-4-5", 4_096);
@@ -185,6 +193,7 @@ impl Stage {
             agent: self.agent.clone(),
             transcript_path: Some(self.transcript.clone()),
             root_transcript_path: self.agent.parent.map(|_| PathBuf::from("/logs/root.jsonl")),
+            voice: None,
             env_file: None,
             records,
             confinement: provost_process::Confinement::Strongest,
@@ -342,6 +351,11 @@ fn identity(name: &str) -> ToolIdentity {
         "spawn_agent" | "Agent" => {
             let aliases = ["Agent", "Task"].map(str::to_owned).to_vec();
             return ToolIdentity { aliases, ..ToolIdentity::unknown(name) };
+        }
+        "apply_patch" => {
+            let aliases = ["ApplyPatch", "Edit", "MultiEdit", "Write"].map(str::to_owned).to_vec();
+            let subject = ToolSubject::Patch { field: "input".to_owned() };
+            return ToolIdentity { name: name.to_owned(), aliases, subject };
         }
         _ => return ToolIdentity::unknown(name),
     };

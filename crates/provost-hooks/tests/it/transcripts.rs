@@ -26,6 +26,7 @@ fn tool(name: &str, alias: &str, access: Access) -> ToolSpec {
         },
         aliases: vec![alias.to_owned()],
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: false,
         timeout_ms: 1_000,
@@ -111,6 +112,7 @@ fn a_session() -> Vec<Entry> {
             input: replaced,
             again: false,
             outside: false,
+            replaced_by: None,
         }
         .into(),
         finished("c1", "shell", ToolStatus::Error, "red\nexit status 3"),

@@ -97,7 +97,6 @@ async fn a_child_that_holds_the_output_open_does_not_hold_up_the_answer() {
     let began = Instant::now();
     assert_eq!(shown(&stage.ask(&claude("PreToolUse", "sleep 600 & echo no >&2; exit 2")).await), "deny: no");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    assert_eq!(stage.left_running(), 0);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::WIRE;
 use super::error::WireError;
 use super::event::{WireEvent, WireResponse, parse, read};
-use super::item::{Body, CALL, Item, MESSAGE, PartKind, REASONING, ReceivedItem};
+use super::item::{Body, CALL, CUSTOM_CALL, Item, MESSAGE, PartKind, REASONING, ReceivedItem};
 use crate::piece::{Facts, assemble};
 use crate::stream::malformed;
 use crate::wire::{Progress, Reader};
@@ -42,7 +42,13 @@ impl Reader for ResponsesReader<'_> {
                     call.write(event.delta.as_deref().unwrap_or_default());
                 }
             }
-            "response.function_call_arguments.done" => self.end_arguments(&event),
+            "response.custom_tool_call_input.delta" => {
+                if let Some(call) = self.about(&event, CUSTOM_CALL) {
+                    call.write(event.delta.as_deref().unwrap_or_default());
+                }
+            }
+            "response.function_call_arguments.done" => self.end_arguments(&event, CALL),
+            "response.custom_tool_call_input.done" => self.end_arguments(&event, CUSTOM_CALL),
             "response.completed" | "response.incomplete" | "response.done" => {
                 self.end(&event)?;
                 return Ok(Progress::Done);
@@ -155,17 +161,19 @@ impl<'a> ResponsesReader<'a> {
 
     /// If a server doesn't identify the call of these arguments, it ends its calls in the order in which it began
     /// them.
-    fn end_arguments(&mut self, event: &WireEvent<'_>) {
-        let is_waiting =
-            |item: &Item| item.is_open && matches!(item.body, Body::Call { is_final: false, .. });
+    fn end_arguments(&mut self, event: &WireEvent<'_>, kind: &str) {
+        let is_waiting = |item: &Item| {
+            item.is_open && item.kind() == kind && matches!(item.body, Body::Call { is_final: false, .. })
+        };
         let is_nameless = event.item_id.is_none() && event.output_index.is_none();
         let waiting = if is_nameless { self.items.iter().position(is_waiting) } else { None };
         let call = match waiting {
             Some(at) => self.items.get_mut(at),
-            None => self.about(event, CALL),
+            None => self.about(event, kind),
         };
         if let Some(call) = call {
-            call.set_arguments(event.arguments.clone().unwrap_or_default());
+            let written = event.arguments.as_ref().or(event.input.as_ref());
+            call.set_arguments(written.cloned().unwrap_or_default());
         }
     }
 

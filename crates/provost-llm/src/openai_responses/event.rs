@@ -13,7 +13,7 @@ use crate::stream::malformed;
 
 /// The event types that are parsed. Types that only repeat others (`response.output_text.done` and similar) are
 /// left out, and so are keep-alives (`response.in_progress`, `keepalive`).
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 17] = [
     "response.output_item.added",
     "response.output_item.done",
     "response.output_text.delta",
@@ -22,6 +22,8 @@ const KNOWN: [&str; 15] = [
     "response.reasoning_text.delta",
     "response.function_call_arguments.delta",
     "response.function_call_arguments.done",
+    "response.custom_tool_call_input.delta",
+    "response.custom_tool_call_input.done",
     "response.completed",
     "response.incomplete",
     "response.done",
@@ -44,6 +46,7 @@ pub(super) struct WireEvent<'a> {
     pub(super) summary_index: Option<i64>,
     pub(super) delta: Option<String>,
     pub(super) arguments: Option<String>,
+    pub(super) input: Option<String>,
     #[serde(borrow)]
     pub(super) item: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -137,6 +140,8 @@ pub(super) struct WireCall<'a> {
     pub(super) name: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
+    /// The one argument of a custom tool.
+    pub(super) input: Option<String>,
 }
 
 impl WireCall<'_> {

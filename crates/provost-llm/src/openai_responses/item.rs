@@ -2,17 +2,19 @@
 
 use std::borrow::Cow;
 
-use provost_event::{DeltaKind, ModelFailure};
+use provost_event::{DeltaKind, Freeform, ModelFailure};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::PHASE;
 use super::event::{WireCall, WireItemHead, WireMessage, WirePart, WireReasoning, read};
+use super::{CUSTOM, PHASE};
 use crate::piece::{Piece, without_line_ends};
 
 pub(super) const MESSAGE: &str = "message";
 pub(super) const REASONING: &str = "reasoning";
 pub(super) const CALL: &str = "function_call";
+/// A call whose argument the model writes as it is.
+pub(super) const CUSTOM_CALL: &str = "custom_tool_call";
 /// Separates the parts of reasoning.
 const BREAK: &str = "\n\n";
 
@@ -57,11 +59,20 @@ pub(super) enum Body {
         name: String,
         written: String,
         is_final: bool,
+        form: CallWriting,
     },
     Other {
         kind: String,
         json: String,
     },
+}
+
+/// How a call's arguments are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallWriting {
+    Json,
+    /// The one argument as it is.
+    AsIs,
 }
 
 /// An unfinished item.
@@ -93,7 +104,7 @@ impl<'a> ReceivedItem<'a> {
     /// The call's id in the conversation.
     pub(super) fn call_id(&self) -> Option<String> {
         let call: WireCall<'_> =
-            if self.kind == CALL { read("a call", self.raw).ok()? } else { return None };
+            if is_call(&self.kind) { read("a call", self.raw).ok()? } else { return None };
         call.call_id.filter(|id| !id.is_empty())
     }
 }
@@ -104,9 +115,13 @@ impl Item {
         let body = match kind {
             MESSAGE => Body::Message { phase: None, parts: Vec::new() },
             REASONING => Body::Reasoning { parts: Vec::new(), sealed: None },
-            CALL => {
-                Body::Call { id: String::new(), name: String::new(), written: String::new(), is_final: false }
-            }
+            CALL | CUSTOM_CALL => Body::Call {
+                id: String::new(),
+                name: String::new(),
+                written: String::new(),
+                is_final: false,
+                form: if kind == CALL { CallWriting::Json } else { CallWriting::AsIs },
+            },
             kind => Body::Other { kind: kind.to_owned(), json: String::new() },
         };
         let id = id.map(str::to_owned);
@@ -118,7 +133,8 @@ impl Item {
         match &self.body {
             Body::Message { .. } => MESSAGE,
             Body::Reasoning { .. } => REASONING,
-            Body::Call { .. } => CALL,
+            Body::Call { form: CallWriting::Json, .. } => CALL,
+            Body::Call { form: CallWriting::AsIs, .. } => CUSTOM_CALL,
             Body::Other { kind, .. } => kind,
         }
     }
@@ -223,7 +239,7 @@ impl Item {
                 let newer = |known: &mut String, told: Option<String>| {
                     *known = told.filter(|told| !told.is_empty()).unwrap_or_else(|| std::mem::take(known));
                 };
-                let arguments = wire.arguments();
+                let arguments = wire.input.clone().unwrap_or_else(|| wire.arguments());
                 newer(id, wire.call_id);
                 newer(name, wire.name);
                 self.set_arguments(arguments);
@@ -272,10 +288,26 @@ impl Item {
                 let text = texts.collect::<Vec<_>>().join(BREAK);
                 vec![Piece::Thinking { text, signature: sealed.unwrap_or_default() }]
             }
-            Body::Call { id, name, written, .. } => vec![Piece::Call { id, name, given: None, written }],
+            Body::Call { id, name, written, form: CallWriting::Json, .. } => {
+                vec![Piece::Call { id, name, given: None, written }]
+            }
+            // What is missing of one that was cut off can't be seen in its text.
+            Body::Call { id, name, written, is_final: false, form: CallWriting::AsIs } if self.is_open => {
+                vec![Piece::Call { id, name, given: None, written }]
+            }
+            Body::Call { id, name, written, form: CallWriting::AsIs, .. } => {
+                let written = json!({ (Freeform::FIELD): written }).to_string();
+                let marked = json!({ "type": CUSTOM, "call_id": id }).to_string();
+                vec![Piece::Opaque { json: marked }, Piece::Call { id, name, given: None, written }]
+            }
             Body::Other { json, .. } => vec![Piece::Opaque { json }],
         }
     }
+}
+
+/// Whether items of this type are calls of tools.
+pub(super) fn is_call(kind: &str) -> bool {
+    matches!(kind, CALL | CUSTOM_CALL)
 }
 
 /// Appends to a part and emits the text, with a separator from the part before.

@@ -1,15 +1,17 @@
 //! The bytes of a request: the same in each turn, except for what is new.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
-use provost_event::{Block, Effort, Json, ToolCall, ToolSpec};
+use provost_event::{Block, Effort, Freeform, Json, ToolCall, ToolSpec};
 use provost_harness::{Dialect, ImageData, Message, ModelRequest, Part, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{PHASE, WIRE};
+use super::{CUSTOM, PHASE, WIRE};
 use crate::json::{failed, is_blank, list, put};
 use crate::openai;
 use crate::wire::{Body, Thoughts};
@@ -18,6 +20,8 @@ use crate::{Deviations, Reasoning};
 const FULL: Dialect = Dialect { wire: WIRE.name(), variant: 0 };
 /// Without reasoning.
 const BARE: Dialect = Dialect { wire: WIRE.name(), variant: 1 };
+/// Added to the variant for servers that have custom tools.
+const WITH_CUSTOM: u32 = 2;
 /// The provider's minimum for the output cap (`integer_below_min_value` below it).
 const OUTPUT_TOKENS_MIN: u32 = 16;
 /// Items that need an output and have none: calls of tools that aren't offered.
@@ -45,6 +49,15 @@ enum WireItem<'a> {
         arguments: &'a str,
     },
     FunctionCallOutput {
+        call_id: &'a str,
+        output: Content<'a>,
+    },
+    CustomToolCall {
+        call_id: &'a str,
+        name: &'a str,
+        input: Cow<'a, str>,
+    },
+    CustomToolCallOutput {
         call_id: &'a str,
         output: Content<'a>,
     },
@@ -82,6 +95,22 @@ struct WireTool<'a> {
     strict: bool,
 }
 
+/// A tool whose one argument a model writes as it is.
+#[derive(Serialize)]
+struct WireCustomTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    format: WireGrammar<'a>,
+}
+
+#[derive(Serialize)]
+struct WireGrammar<'a> {
+    r#type: &'static str,
+    syntax: &'static str,
+    definition: &'a str,
+}
+
 #[derive(Serialize)]
 struct WireReasoning {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,7 +133,15 @@ pub(super) fn body(request: &ModelRequest<'_>, model: &str, ways: Ways) -> Body 
         Thoughts::Sent => FULL,
         Thoughts::LeftOut => BARE,
     };
-    let fragment = |message: &Message| fragment(message, thoughts);
+    let custom = match deviations.custom_tools {
+        true => custom_calls(request.messages),
+        false => HashSet::new(),
+    };
+    let dialect = match deviations.custom_tools {
+        true => Dialect { variant: dialect.variant + WITH_CUSTOM, ..dialect },
+        false => dialect,
+    };
+    let fragment = |message: &Message| fragment(message, thoughts, &custom);
     let messages = request.messages.iter().map(|message| message.wire(dialect, fragment)).collect::<Vec<_>>();
     let has_thoughts = thoughts == Thoughts::Sent
         && request.messages.iter().any(|message| message.parts.iter().any(is_thought));
@@ -116,7 +153,7 @@ pub(super) fn body(request: &ModelRequest<'_>, model: &str, ways: Ways) -> Body 
         out.extend_from_slice(b",\"instructions\":");
         put(&mut out, request.system);
     }
-    put_tools(&mut out, request.tools);
+    put_tools(&mut out, request.tools, deviations);
     if deviations.cache_key {
         out.extend_from_slice(b",\"prompt_cache_key\":");
         put(&mut out, &request.session.to_string());
@@ -154,9 +191,29 @@ fn put_tool_choice(out: &mut Vec<u8>, request: &ModelRequest<'_>) {
     }
 }
 
-fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
+/// The calls of a conversation whose argument the model wrote as it is.
+fn custom_calls(messages: &[Arc<Message>]) -> HashSet<String> {
+    let parts = messages.iter().filter(|message| message.role == Role::Assistant);
+    let marks = parts.flat_map(|message| &message.parts).filter_map(|part| match part {
+        Part::Block(Block::Opaque { wire, json, .. })
+            if wire == WIRE.name() && json.text().contains(CUSTOM) =>
+        {
+            Some(kind_of(json)).filter(|kind| kind.r#type == CUSTOM)?.call_id
+        }
+        _ => None,
+    });
+    marks.collect()
+}
+
+fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec], deviations: Deviations) {
     let wire_tool = |tool: &ToolSpec| {
         let mut bytes = Vec::new();
+        if let Some(Freeform { grammar }) = tool.freeform.as_ref().filter(|_| deviations.custom_tools) {
+            let format = WireGrammar { r#type: "grammar", syntax: "lark", definition: grammar };
+            let (name, description) = (&tool.name, &tool.description);
+            put(&mut bytes, &WireCustomTool { r#type: "custom", name, description, format });
+            return bytes;
+        }
         let ToolSpec { name, description, input_schema, .. } = tool;
         put(
             &mut bytes,
@@ -172,10 +229,10 @@ fn put_tools(out: &mut Vec<u8>, tools: &[ToolSpec]) {
 }
 
 /// The items of one message; empty if it has nothing to send.
-fn fragment(message: &Message, thoughts: Thoughts) -> Bytes {
+fn fragment(message: &Message, thoughts: Thoughts, custom: &HashSet<String>) -> Bytes {
     let items = match message.role {
-        Role::User => said_to_model(&message.parts),
-        Role::Assistant => said_by_model(&message.parts, thoughts),
+        Role::User => said_to_model(&message.parts, custom),
+        Role::Assistant => said_by_model(&message.parts, thoughts, custom),
     };
     let mut out = Vec::new();
     list(&mut out, &items);
@@ -189,7 +246,7 @@ fn item(item: &WireItem<'_>) -> Bytes {
 }
 
 /// Results of tools as separate items; texts and pictures together in one message.
-fn said_to_model(parts: &[Part]) -> Vec<Bytes> {
+fn said_to_model(parts: &[Part], custom: &HashSet<String>) -> Vec<Bytes> {
     let mut items = Vec::new();
     let mut content = Vec::new();
     for part in parts {
@@ -203,7 +260,11 @@ fn said_to_model(parts: &[Part]) -> Vec<Bytes> {
                     if *is_error { Cow::Owned(failed(output)) } else { Cow::Borrowed(output.as_str()) };
                 let output =
                     if images.is_empty() { Content::Text(&text) } else { with_images(&text, images) };
-                items.push(item(&WireItem::FunctionCallOutput { call_id: &call.0, output }));
+                let call_id = &*call.0;
+                items.push(match custom.contains(call_id) {
+                    true => item(&WireItem::CustomToolCallOutput { call_id, output }),
+                    false => item(&WireItem::FunctionCallOutput { call_id, output }),
+                });
             }
         }
     }
@@ -224,7 +285,7 @@ fn with_images<'a>(text: &'a str, images: &[ImageData]) -> Content<'a> {
 
 /// The model's items, without ids made by Provost, which the provider would look up. What the provider would
 /// refuse is left out: blank text, reasoning without its seal or at the end, and blocks of other providers.
-fn said_by_model(parts: &[Part], thoughts: Thoughts) -> Vec<Bytes> {
+fn said_by_model(parts: &[Part], thoughts: Thoughts, custom: &HashSet<String>) -> Vec<Bytes> {
     let mut items = Vec::new();
     let mut phase = None;
     // Items up to the last one that isn't reasoning.
@@ -238,7 +299,11 @@ fn said_by_model(parts: &[Part], thoughts: Thoughts) -> Vec<Bytes> {
                 items.push(item(&WireItem::Message { role: "assistant", content, phase: phase.as_deref() }));
             }
             Part::Block(Block::ToolCall(ToolCall { id, name, input, .. })) => {
-                items.push(item(&WireItem::FunctionCall { call_id: &id.0, name, arguments: input.text() }));
+                let call_id = &*id.0;
+                items.push(match as_is(input).filter(|_| custom.contains(call_id)) {
+                    Some(input) => item(&WireItem::CustomToolCall { call_id, name, input: input.into() }),
+                    None => item(&WireItem::FunctionCall { call_id, name, arguments: input.text() }),
+                });
             }
             Part::Block(Block::Thinking { signature: Some(seal), wire, .. })
                 if wire.as_deref() == Some(WIRE.name()) =>
@@ -252,7 +317,7 @@ fn said_by_model(parts: &[Part], thoughts: Thoughts) -> Vec<Bytes> {
                     phase = kind.phase;
                     continue;
                 }
-                if UNANSWERED.contains(&kind.r#type.as_str()) {
+                if kind.r#type == CUSTOM || UNANSWERED.contains(&kind.r#type.as_str()) {
                     continue;
                 }
                 items.push(Bytes::from(json.text().to_owned()));
@@ -270,6 +335,13 @@ struct Kind {
     #[serde(default)]
     r#type: String,
     phase: Option<String>,
+    call_id: Option<String>,
+}
+
+/// The one argument of a call that the model wrote as it is.
+fn as_is(input: &Json) -> Option<String> {
+    let mut arguments: HashMap<String, String> = input.read().ok()?;
+    arguments.remove(Freeform::FIELD)
 }
 
 fn kind_of(json: &Json) -> Kind {

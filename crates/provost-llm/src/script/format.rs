@@ -22,6 +22,7 @@ pub(super) struct RawScript {
     pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
     pub(super) final_summary: Option<Spanned<RawEntry>>,
     pub(super) verdicts: Option<Vec<Spanned<RawVerdict>>>,
+    pub(super) hooks: Option<Vec<Spanned<RawEntry>>>,
     pub(super) agents: Option<Vec<Spanned<RawAgent>>>,
 }
 
@@ -34,6 +35,7 @@ pub(super) struct RawAgent {
     pub(super) summaries: Option<Vec<Spanned<RawEntry>>>,
     pub(super) final_summary: Option<Spanned<RawEntry>>,
     pub(super) verdicts: Option<Vec<Spanned<RawVerdict>>>,
+    pub(super) hooks: Option<Vec<Spanned<RawEntry>>>,
 }
 
 /// An answer or a fault.

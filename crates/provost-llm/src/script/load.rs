@@ -44,6 +44,8 @@ pub(super) struct Lines {
     pub(super) final_summary: Option<Slot>,
     /// Its verdicts as a judge; a fault is an entry of its own.
     pub(super) verdicts: Vec<Slot>,
+    /// Its answers for hooks that are models; a fault is an entry of its own.
+    pub(super) hooks: Vec<Slot>,
 }
 
 /// The entry of one answer: the faults before it, then itself; the last may have faults only.
@@ -101,11 +103,12 @@ fn script(raw: RawScript, name: &str) -> Result<Script, Complaint> {
     let (window_tokens, output_tokens_max) = sizes(&raw)?;
     let delays =
         ReplyDelays { delay_ms: delay(raw.delay_ms, 0)?, chunk_delay_ms: delay(raw.chunk_delay_ms, 0)? };
-    let RawScript { model, answers, summaries, final_summary, verdicts, agents: raw_agents, .. } = raw;
-    let own = lines(RawLines { answers, summaries, final_summary, verdicts }, delays)?.ok_or_else(|| {
-        let remedy = "write a list of answers under `answers:`, or a judge's under `verdicts:`";
-        Complaint::new(Location::UNKNOWN, "the script has no answers", remedy)
-    })?;
+    let RawScript { model, answers, summaries, final_summary, verdicts, hooks, agents: raw_agents, .. } = raw;
+    let own =
+        lines(RawLines { answers, summaries, final_summary, verdicts, hooks }, delays)?.ok_or_else(|| {
+            let remedy = "write a list of answers under `answers:`, or a judge's under `verdicts:`";
+            Complaint::new(Location::UNKNOWN, "the script has no answers", remedy)
+        })?;
     Ok(Script {
         name: name.to_owned(),
         model: model.unwrap_or_else(|| "scripted".to_owned()),
@@ -121,6 +124,7 @@ struct RawLines {
     summaries: Option<Vec<Spanned<RawEntry>>>,
     final_summary: Option<Spanned<RawEntry>>,
     verdicts: Option<Vec<Spanned<RawVerdict>>>,
+    hooks: Option<Vec<Spanned<RawEntry>>>,
 }
 
 /// An agent's lines and the verdicts about it; `None` without either.
@@ -135,8 +139,9 @@ fn lines(raw: RawLines, delays: ReplyDelays) -> Result<Option<Lines>, Complaint>
     let verdicts = raw.verdicts.unwrap_or_default().into_iter().map(verdict::entry);
     // Each call of a judge counts, even if it fails.
     let verdicts = slots(verdicts.collect::<Result<_, _>>()?, delays, |_| false)?;
-    let says_nothing = answers.is_empty() && verdicts.is_empty();
-    Ok((!says_nothing).then_some(Lines { answers, summaries, final_summary, verdicts }))
+    let hooks = slots(raw.hooks.unwrap_or_default(), delays, |_| false)?;
+    let says_nothing = answers.is_empty() && verdicts.is_empty() && hooks.is_empty();
+    Ok((!says_nothing).then_some(Lines { answers, summaries, final_summary, verdicts, hooks }))
 }
 
 /// The lines of sub-agents, each with the text in their goal.
@@ -149,6 +154,7 @@ fn agents(raw: Vec<Spanned<RawAgent>>, delays: ReplyDelays) -> Result<Vec<(Strin
             summaries,
             final_summary,
             verdicts,
+            hooks,
         } = agent;
         if goal.trim().is_empty() {
             let remedy = "write a text that is in the goals of the agents it is for";
@@ -158,7 +164,7 @@ fn agents(raw: Vec<Spanned<RawAgent>>, delays: ReplyDelays) -> Result<Vec<(Strin
             let problem = format!("unreachable: `{earlier}` above is in every goal that has `{goal}`");
             return Err(Complaint::new(goal_at, problem, "put the longer one first"));
         }
-        let lines = lines(RawLines { answers, summaries, final_summary, verdicts }, delays)?;
+        let lines = lines(RawLines { answers, summaries, final_summary, verdicts, hooks }, delays)?;
         let remedy = "write a list of answers under its `answers:`, or a judge's under its `verdicts:`";
         let lines = lines.ok_or_else(|| Complaint::new(at, "the agent has no answers", remedy))?;
         agents.push((goal, lines));

@@ -82,7 +82,7 @@ impl Call {
     /// Whether the session continues with it; after any other outcome the call is repeated. A judge's failed call
     /// counts, and the next one is another call.
     pub(super) fn is_final(&self) -> bool {
-        self.purpose == Purpose::Judge || self.outcome.is_final()
+        matches!(self.purpose, Purpose::Judge | Purpose::Hook) || self.outcome.is_final()
     }
 
     pub(super) const fn place(&self) -> TapeKey {
@@ -99,7 +99,9 @@ pub(super) const fn place_of(request: &ModelRequest<'_>) -> TapeKey {
 const fn position(purpose: Purpose, answers_before: u32, summaries_before: u32) -> u32 {
     match purpose {
         Purpose::Summary => summaries_before,
-        Purpose::Turn | Purpose::FinalSummary | Purpose::Judge | Purpose::External => answers_before,
+        Purpose::Turn | Purpose::FinalSummary | Purpose::Judge | Purpose::External | Purpose::Hook => {
+            answers_before
+        }
     }
 }
 
@@ -113,7 +115,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     /// The outcome of a call for `purpose`, without secrets; `None` for a cancelled call that its session doesn't
-    /// count. A judge's call that was cancelled, because it took too long, counts.
+    /// count. The call of a judge or a hook that was cancelled, because it took too long, counts.
     pub(super) fn of(
         outcome: &Result<Answer, ModelFailure>,
         purpose: Purpose,
@@ -121,7 +123,12 @@ impl Outcome {
     ) -> Option<Self> {
         match outcome {
             Ok(answer) => Some(Self::Answer(clean_answer(answer, redactor))),
-            Err(failure) if failure.class == ErrorClass::Aborted && purpose != Purpose::Judge => None,
+            Err(failure)
+                if failure.class == ErrorClass::Aborted
+                    && !matches!(purpose, Purpose::Judge | Purpose::Hook) =>
+            {
+                None
+            }
             Err(failure) => Some(Self::Failure(clean_failure(failure, redactor))),
         }
     }

@@ -172,6 +172,7 @@ fn wanted(request: &ModelRequest<'_>) -> String {
     match purpose {
         Purpose::Turn | Purpose::External => format!("answer {number} of session {agent}"),
         Purpose::Judge => format!("verdict {number} about session {agent}"),
+        Purpose::Hook => format!("answer {number} of a hook about session {agent}"),
         Purpose::Summary => format!("summary {number} of session {agent}"),
         Purpose::FinalSummary => format!("final summary of session {agent} after {position} answers"),
     }

@@ -317,11 +317,13 @@ fn the_built_in_providers_are_asked_as_their_documentation_says() {
             reasoning_back,
             no_stream_options,
             cache_key,
+            custom_tools,
             cache_control,
         } = provider.deviations;
         let more = [
             (no_stream_options, "no_stream_options"),
             (cache_key, "cache_key"),
+            (custom_tools, "custom_tools"),
             (cache_control, "cache_control"),
         ];
         let more =

@@ -29,7 +29,7 @@ fn wrong_keys() {
             "model: a\n",
         ],
         expect![[r#"
-            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`, `summaries`, `final_summary`, `verdicts`, `agents`
+            demo.yaml:1:1: there is no key `answer` here; did you mean `answers`? The names are `model`, `window_tokens`, `output_tokens_max`, `delay_ms`, `chunk_delay_ms`, `answers`, `summaries`, `final_summary`, `verdicts`, `hooks`, `agents`
             demo.yaml:3:5: there is no key `tols` here; did you mean `tools`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
             demo.yaml:3:15: there is no key `containing` here; write one of `turn`, `messages`, `contains`, `not_contains`, `system`, `offers`, `tool_result`
             demo.yaml:3:30: there is no key `name` here; write one of `tool`, `is_error`, `contains`, `not_contains`
@@ -182,10 +182,10 @@ fn wrong_agents() {
             demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`, or a judge's under its `verdicts:`
             demo.yaml:3:5: the agent has no answers; write a list of answers under its `answers:`, or a judge's under its `verdicts:`
             demo.yaml:3:11: an empty goal fits every agent; write a text that is in the goals of the agents it is for
-            demo.yaml:4:5: there is no key `answer` here; did you mean `answers`? The names are `goal`, `answers`, `summaries`, `final_summary`, `verdicts`
+            demo.yaml:4:5: there is no key `answer` here; did you mean `answers`? The names are `goal`, `answers`, `summaries`, `final_summary`, `verdicts`, `hooks`
             demo.yaml:5:9: the answer says nothing; give it `text` or `tools`, or write `fault: empty` for an empty answer
             demo.yaml:5:22: there is no key `texts` here; did you mean `text`? The names are `expect`, `fault`, `text`, `thinking`, `tools`, `usage`, `delay_ms`, `chunk_delay_ms`, `stop`
-            demo.yaml:5:5: there is no key `model` here; write one of `goal`, `answers`, `summaries`, `final_summary`, `verdicts`
+            demo.yaml:5:5: there is no key `model` here; write one of `goal`, `answers`, `summaries`, `final_summary`, `verdicts`, `hooks`
             demo.yaml:5:11: unreachable: `read` above is in every goal that has `read it`; put the longer one first
             demo.yaml:3:5: something else stands where a mapping belongs; docs/script.md describes the format
         "#]],

@@ -145,6 +145,7 @@ pub(crate) fn tool(name: &str) -> ToolSpec {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: true,
         timeout_ms: 1000,

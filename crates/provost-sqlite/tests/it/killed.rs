@@ -76,7 +76,7 @@ fn answer(purpose: Purpose, seq: Seq, random: &mut fastrand::Rng) -> Answer {
     };
     let (content, stop) = match purpose {
         Purpose::Turn => ((0..20).map(call).collect(), StopReason::ToolUse),
-        Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External => {
+        Purpose::Summary | Purpose::FinalSummary | Purpose::Judge | Purpose::External | Purpose::Hook => {
             (vec![Block::Text(format!("Up to {seq} I looked."))], StopReason::EndTurn)
         }
     };

@@ -169,6 +169,7 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
                 input: call.input,
                 again: false,
                 outside: false,
+                replaced_by: None,
             }
             .into(),
             3 => ToolFinished {

@@ -28,6 +28,7 @@ pub(crate) fn policy(budget: Budget, turns_max: u32) -> RunPolicy {
         subject: ToolSubject::Opaque,
         aliases: Vec::new(),
         forms: Vec::new(),
+        freeform: None,
         summary_field: None,
         idempotent: true,
         timeout_ms: 60_000,

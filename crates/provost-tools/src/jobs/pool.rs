@@ -24,6 +24,8 @@ const RUNNING_MAX: usize = 8;
 /// Maximum jobs of one session that are remembered; the oldest ended ones are forgotten, with their logs.
 const KEPT_MAX: usize = 50;
 
+/// Maximum bytes that are read of a log, which is kept in two files.
+const LOG_KEPT_MAX: usize = 128 * 1024 * 1024;
 /// Maximum bytes of a job's log.
 const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -56,7 +58,6 @@ pub(super) struct Running {
 /// A job that was started.
 pub(crate) struct Started {
     pub(crate) name: JobName,
-    pub(crate) log: PathBuf,
 }
 
 impl Running {
@@ -158,12 +159,18 @@ impl BackgroundJobs {
         let files = Files { folder: folder.clone(), session, name, record };
         let job = begin(files, spec, log.clone(), Arc::clone(&self.clock));
         jobs.insert(name, Arc::new(job));
-        Ok(Started { name, log })
+        Ok(Started { name })
     }
 
     pub(super) fn log(&self, session: SessionId, name: JobName) -> PathBuf {
         let folder = self.folder().map(Path::to_owned).unwrap_or_default();
         JobFiles { folder: &folder, session }.log(name)
+    }
+
+    /// What is kept of a job's output, by its name. Blocks. `None` if the session has no such job, or it has no log.
+    pub(crate) fn whole_log(&self, session: SessionId, name: &str) -> Option<Vec<u8>> {
+        let known = self.known(session, name.parse().ok()?)?;
+        LogFile::read_end(&self.log(session, known.name), LOG_KEPT_MAX).ok().map(|end| end.bytes)
     }
 
     pub(super) fn running(&self, session: SessionId, name: JobName) -> Option<Arc<Running>> {

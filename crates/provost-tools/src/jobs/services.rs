@@ -57,7 +57,10 @@ impl Jobs {
         let is_running = service.state() == ServiceState::Running;
         let shown_bytes = if is_running { SHOWN_RUNNING_BYTES } else { SHOWN_ENDED_BYTES };
         let log = service.log.clone();
-        let shown = tokio::task::spawn_blocking(move || output_of(&log, shown_bytes)).await;
+        let shown = tokio::task::spawn_blocking(move || {
+            output_of(&log, shown_bytes, "`provost services` shows where the whole is")
+        })
+        .await;
         let shown = shown.unwrap_or_else(|error| error.to_string());
         let facts = CallFacts { waited: was_running, ..CallFacts::default() };
         ToolOutput { facts, ..ToolOutput::ok(format!("{}\n{shown}", line(&service))) }

@@ -57,7 +57,10 @@ impl Shell {
             }
             _ => {
                 let log = service.log.clone();
-                let shown = tokio::task::spawn_blocking(move || output_of(&log, SHOWN_BYTES)).await;
+                let shown = tokio::task::spawn_blocking(move || {
+                    output_of(&log, SHOWN_BYTES, "`provost services` shows where the whole is")
+                })
+                .await;
                 let shown = shown.unwrap_or_else(|error| error.to_string());
                 Err(ToolOutput::error(format!("the service `{}` {state}\n{shown}", service.name)))
             }

@@ -77,9 +77,12 @@ async fn a_build_of_more_than_twenty_minutes_is_waited_for() {
     let started =
         scene.start("echo compiling; until test -e go; do sleep 0.02; done; echo built; exit 3").await;
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    let log = scene.fixture.outside().join("jobs");
-    assert!(started.text.starts_with("job1 runs in the background; its output goes to "), "{started:?}");
-    assert!(started.text.contains(log.to_str().unwrap()), "{started:?}");
+    assert!(
+        started
+            .text
+            .starts_with("job1 runs in the background; read_file and search take its output as path "),
+        "{started:?}"
+    );
     assert_eq!(started.facts.jobs.as_ref().map(Vec::len), Some(1), "{started:?}");
     let first = loop {
         let text = scene.jobs(json!({ "job": "job1" })).await;
@@ -124,6 +127,35 @@ async fn a_server_serves_the_next_calls_and_is_ended_by_name_with_all_it_started
     let stopped = scene.jobs(json!({ "job": "job1", "stop": true })).await;
     assert!(stopped.contains("stopped as you asked, after "), "{stopped}");
     assert!(!runs("1000.7531"));
+}
+
+#[tokio::test]
+async fn the_whole_output_of_a_job_is_read_and_searched_by_its_name() {
+    let scene = Scene::new();
+    let started = scene.start("seq 20000; echo needle").await;
+    assert!(started.text.ends_with("take its output as path \"output:job1\""), "{started:?}");
+    let shown = scene.jobs(json!({ "job": "job1", "wait_secs": 60 })).await;
+    assert!(shown.contains("take the whole as path \"output:job1\""), "{shown}");
+    let read = scene.call("read_file", json!({ "path": "output:job1", "offset": 7, "limit": 1 })).await;
+    assert!(read.text.contains("7\t7"), "{read:?}");
+    let found = scene.call("search", json!({ "path": "output:job1", "pattern": "needle|^19999$" })).await;
+    assert!(found.text.contains("19999") && found.text.contains("20001"), "{found:?}");
+    scene.over();
+    let read = scene.call("read_file", json!({ "path": "output:job1", "offset": 20001 })).await;
+    assert!(read.text.contains("needle"), "also when its session was suspended: {read:?}");
+    let none = scene.call("read_file", json!({ "path": "output:job9" })).await;
+    assert!(none.text.contains("there is no kept output `output:job9`"), "{none:?}");
+}
+
+#[tokio::test]
+async fn a_folder_to_run_in_is_refused_with_what_to_do_instead() {
+    let scene = Scene::new();
+    for name in ["workdir", "cwd"] {
+        let refused = scene.call("shell", json!({ "command": "touch made", name: "sub" })).await;
+        assert_eq!(refused.status, ToolStatus::Rejected, "{refused:?}");
+        assert!(refused.text.contains("`cd FOLDER && `"), "{refused:?}");
+    }
+    assert!(!scene.fixture.path("made").exists());
 }
 
 #[tokio::test]

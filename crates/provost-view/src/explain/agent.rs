@@ -230,6 +230,7 @@ impl AgentSums {
             paused: 0,
             aborted: verdicts.halted,
             failed: verdicts.unanswered(),
+            replaced: 0,
             reminders: 0,
             not_meant: self.stop_hooks.answered().saturating_sub(verdicts.asked()),
             decided_before: 0,

@@ -104,8 +104,8 @@ impl BudgetSums {
     fn reserved(&mut self, entry: &BudgetReserved) {
         let agent = entry.session.agent;
         let wanted = self.models.get(&agent).map_or(u32::MAX, |model| model.output_tokens_max);
-        // What a program asks for isn't known from its reservation.
-        let is_turn = entry.purpose != Purpose::External && !self.asides.contains(&(agent, entry.call));
+        // What a program or a hook asks for isn't known from its reservation.
+        let is_turn = !entry.purpose.is_beside() && !self.asides.contains(&(agent, entry.call));
         if entry.purpose == Purpose::Turn && self.budget.turns.is_some() {
             self.turns.asked();
         }
@@ -118,8 +118,8 @@ impl BudgetSums {
         self.money.reservations += u64::from(self.budget.money.is_some() && self.price(agent).is_some());
         self.tokens.reserve(entry.tokens);
         self.money.reserve(entry.cost.0);
-        let is_external = entry.purpose == Purpose::External;
-        self.open.insert((agent, entry.call, is_external), (entry.tokens, entry.cost));
+        let is_beside = entry.purpose.is_beside();
+        self.open.insert((agent, entry.call, is_beside), (entry.tokens, entry.cost));
     }
 
     /// Whether it was the limit of tokens that lowered an answer's cap: to what it leaves, or to half of what it
@@ -145,8 +145,8 @@ impl BudgetSums {
     }
 
     fn charged(&mut self, entry: &BudgetCharged) {
-        let is_external = entry.purpose == Purpose::External;
-        let key = (entry.session.agent, entry.call, is_external);
+        let is_beside = entry.purpose.is_beside();
+        let key = (entry.session.agent, entry.call, is_beside);
         let (tokens, cost) = self.open.remove(&key).unwrap_or_default();
         self.tokens.charge(tokens, entry.usage.total());
         self.money.charge(cost.0, entry.cost.unwrap_or_default().0);

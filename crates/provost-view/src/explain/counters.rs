@@ -176,6 +176,7 @@ impl CounterSums {
             | ItemKind::NoProgressNotice
             | ItemKind::GoalNotReached
             | ItemKind::Reminder
+            | ItemKind::HookWoke
             | ItemKind::EndQuestion
             | ItemKind::FinalCheck
             | ItemKind::LastTurn

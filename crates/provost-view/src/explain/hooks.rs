@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use provost_event::{
     AgentPolicy, Entry, GateEntry, HookContract, HookDecision, HookPoint, HookPolicy, HookReport,
-    HookTrigger, HooksDecided, LifecycleEntry, OnFailure, ResumeCause, Seq,
+    HookTrigger, HooksDecided, LifecycleEntry, OnFailure, ResumeCause, Seq, ToolEntry,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct HookCounts {
     pub aborted: u64,
     /// Questions that it gave no answer to.
     pub failed: u64,
+    /// Calls that were made with the arguments that it proposed.
+    pub replaced: u64,
     /// Reminders that it gave to the model.
     pub reminders: u64,
     /// Questions at its hook point for which it wasn't asked, since its matcher or `if` didn't match.
@@ -97,6 +99,11 @@ impl HookSums {
                 self.open.insert(seq, (asked.about.points(), waits));
             }
             Entry::Gate(GateEntry::HooksDecided(decided)) => return self.decided(decided, hooks),
+            Entry::Tool(ToolEntry::Started(started)) if !started.again => {
+                let by = started.replaced_by.as_ref();
+                let its = hooks.iter().zip(&mut self.counts).find(|(hook, _)| Some(&hook.name) == by);
+                its.into_iter().for_each(|(_, counts)| counts.replaced += 1);
+            }
             Entry::Lifecycle(LifecycleEntry::Resumed(resumed)) => {
                 self.recovers = resumed.cause == ResumeCause::Interrupted;
                 return;

@@ -60,6 +60,7 @@ const fn word(purpose: Purpose) -> &'static str {
         Purpose::FinalSummary => "final_summary",
         Purpose::Judge => "judge",
         Purpose::External => "external",
+        Purpose::Hook => "hook",
     }
 }
 

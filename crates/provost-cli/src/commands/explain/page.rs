@@ -208,6 +208,7 @@ fn hook_notes(hook: &HookExplanation) -> Vec<String> {
         ("paused", counts.paused),
         ("aborted", counts.aborted),
         ("gave no answer", counts.failed),
+        ("replaced calls", counts.replaced),
         ("reminders", counts.reminders),
     ]);
     let skipped = in_words(&[

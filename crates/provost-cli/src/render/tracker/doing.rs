@@ -58,7 +58,7 @@ impl Doing {
             }
             Entry::Model(ModelEntry::Called(entry)) => match entry.purpose {
                 // A program's own calls are part of its exchange.
-                Purpose::Turn | Purpose::External => self.now(Self::Thinking),
+                Purpose::Turn | Purpose::External | Purpose::Hook => self.now(Self::Thinking),
                 Purpose::Summary => self.now(Self::SummingUp),
                 // These are what a stop waits for.
                 Purpose::Judge => *self = Self::Judging,

@@ -242,12 +242,12 @@ fn summary_tokens(request: &ReserveRequest) -> u64 {
     request.input_tokens.saturating_add(u64::from(final_summary_tokens(request)))
 }
 
-/// The part of `left` output tokens that a call gets. A program makes calls side by side, and its answers tend to be
+/// The part of `left` output tokens that a call gets. A program makes calls side by side, and so do hooks, and the answers tend to be
 /// much shorter than the cap: half is left for others while that is useful.
 fn granted(left: u64, request: &ReserveRequest) -> u64 {
     let floor = u64::from(request.output_tokens_max).min(USEFUL_OUTPUT_TOKENS);
     match request.purpose {
-        Purpose::External => (left / 2).max(left.min(floor)),
+        Purpose::External | Purpose::Hook => (left / 2).max(left.min(floor)),
         Purpose::Turn | Purpose::Summary | Purpose::FinalSummary | Purpose::Judge => left,
     }
 }

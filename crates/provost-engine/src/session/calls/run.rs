@@ -251,12 +251,14 @@ pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
     let Some(call) = deciding.state.calls.of_answer.get(id).cloned() else { return };
     let memory = deciding.state.calls.memories.get(&call.tool).cloned();
     let outside = call.leaves_sandbox();
+    let replaced_by = call.proposer();
     deciding.commit(ToolStarted {
         call: call.id,
         tool: call.tool.clone(),
         input: call.input.clone(),
         again: false,
         outside,
+        replaced_by,
     });
     if deciding.state.assignment.delegates(&call.tool) {
         delegate::delegate(deciding, call.tool, call.input);
@@ -332,6 +334,7 @@ pub(in crate::session) fn start_again(deciding: &mut Deciding<'_>, seq: Seq) {
         input: call.input.clone(),
         again: true,
         outside: call.leaves_sandbox(),
+        replaced_by: call.proposer(),
     });
     run_tool(deciding, &call.id, memory);
 }

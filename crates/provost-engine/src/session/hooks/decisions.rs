@@ -5,6 +5,7 @@ use provost_event::{
     Origin, Outcome, PauseReason, PointRefusal, Seq, SystemItem, UserMessage,
 };
 
+use crate::SessionEvent;
 use crate::session::{Deciding, Phase, assignment::Assignment, calls::run, model_call, segment, stop};
 
 /// The combined decision of hooks, the least restrictive first.
@@ -93,6 +94,16 @@ pub(in crate::session) fn hooks_said(
         _ if deciding.state.lifecycle.is_stopping() => go_on_stopping(deciding),
         about => apply_gate_decision(deciding, &about, heard),
     }
+}
+
+/// A hook that no turn waits for has said something: the model is told with its next call.
+pub(in crate::session) fn said_later(deciding: &mut Deciding<'_>, event: SessionEvent) {
+    let SessionEvent::HookSaid { hook, body, wakes } = event else { return };
+    if !deciding.state.lifecycle.is_live() || deciding.state.lifecycle.is_stopping() {
+        return;
+    }
+    let item = if wakes { ItemKind::HookWoke } else { ItemKind::Reminder };
+    deciding.commit(SystemItem { item, body, origin: Origin::Hook(hook), rules: Vec::new() });
 }
 
 /// Applies decisions on the questions that the session waits for.

@@ -193,6 +193,7 @@ fn session_events(session: &SessionState) -> Vec<SessionEvent> {
 /// A request of a program that no run has budget for.
 fn wanted() -> ExternalCallRequest {
     let call = ExternalCall {
+        purpose: provost_event::Purpose::External,
         request: "r".to_owned(),
         model: "m".to_owned(),
         wire: "w".to_owned(),
