@@ -10,6 +10,7 @@ use crate::declare::{Setting, SettingDefault};
 use crate::errors::{Problem, Problems, Source};
 use crate::exec::ExecSettings;
 use crate::gateway::GatewaySettings;
+use crate::notify::NotifySettings;
 use crate::goal::GoalSettings;
 use crate::hook::{Hook, HookVariable};
 use crate::imported::{Import, ImportedRequest, Placed};
@@ -88,6 +89,8 @@ pub struct Settings {
     pub exec: ExecSettings,
     /// Where they call models.
     pub gateway: GatewaySettings,
+    /// Who is told when a run needs the user or has stopped.
+    pub notify: NotifySettings,
     /// Whether a run's status is reported to the terminal that Provost runs in.
     pub terminal_reports: bool,
 }
@@ -140,6 +143,7 @@ impl Settings {
             trace: Trace::default(),
             exec: ExecSettings::default(),
             gateway: GatewaySettings::default(),
+            notify: NotifySettings::default(),
             terminal_reports: true,
         }
     }

@@ -18,11 +18,13 @@ mod error;
 mod external;
 mod gateway;
 mod goals;
+mod notify;
 mod observers;
 mod paths;
 mod preamble;
 mod providers;
 mod retire;
+mod seen;
 mod state_dir;
 mod team;
 mod today;
@@ -40,10 +42,12 @@ pub use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, metering_of, passed, profile_of,
     programs_problems,
 };
+pub use notify::Bell;
 pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};
 pub use preamble::{Places, rules_of, with_preamble, with_skills};
 pub use providers::{all_secrets, holds_secret, providers};
+pub use seen::SeenFile;
 pub use state_dir::{SUPERVISE, StateDir, leave_store};
 pub use team::{
     Judges, Team, available_tools, doubts, frozen_models, known_tool, known_tools, misplaced, models_of,

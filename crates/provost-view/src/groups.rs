@@ -81,7 +81,7 @@ pub struct GroupedRun {
 }
 
 /// The runs of a store in their groups.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupedRuns {
     /// The version of the view.
     pub v: ViewVersion,

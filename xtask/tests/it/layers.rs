@@ -60,6 +60,10 @@ const FLOORS: &[(&str, &[&str])] = &[
         &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-view"],
     ),
     (
+        "provost-tui",
+        &["provost-event", "provost-harness", "provost-process", "provost-view"],
+    ),
+    (
         "provost-runtime",
         &[
             "provost-backend",
@@ -96,6 +100,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "provost-server",
             "provost-sqlite",
             "provost-terminal",
+            "provost-tui",
             "provost-view",
         ],
     ),
@@ -175,9 +180,11 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 14] = [
+    let homes: [(&str, &[&str]); 16] = [
         ("axum", &["provost-gateway", "provost-server"]),
         ("maud", &["provost-server"]),
+        ("ratatui", &["provost-tui"]),
+        ("crossterm", &["provost-tui"]),
         ("reqwest", &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process", "provost-sandbox"]),

@@ -1,0 +1,5 @@
+//! What is shown and what keys do, over real stores.
+
+mod screens;
+mod stage;
+mod typed;
