@@ -68,7 +68,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     (app.columns, app.rows) = (area.width, area.height);
     app.prepare();
     if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
-        frame.buffer_mut().set_line(0, 0, &Line::raw("too small"), area.width);
+        put(frame, (0, 0), &Line::raw("too small"), area.width);
         return;
     }
     match app.screen {
@@ -88,7 +88,23 @@ fn write(frame: &mut Frame<'_>, place: Place, lines: &[Line<'_>], first: usize) 
     let columns = u16::try_from(place.columns).unwrap_or(u16::MAX);
     for (row, line) in lines.iter().skip(first).take(place.rows).enumerate() {
         let y = place.y + u16::try_from(row).unwrap_or_default();
-        frame.buffer_mut().set_line(place.x, y, line, columns);
+        put(frame, (place.x, y), line, columns);
+    }
+}
+
+/// Writes a line, if its beginning is on the screen.
+fn put(frame: &mut Frame<'_>, (x, y): (u16, u16), line: &Line<'_>, columns: u16) {
+    let area = frame.area();
+    if x < area.width && y < area.height {
+        frame.buffer_mut().set_line(x, y, line, columns.min(area.width - x));
+    }
+}
+
+/// Writes a line over the last row of a place.
+fn put_last(frame: &mut Frame<'_>, place: Place, line: &Line<'_>) {
+    if let Some(row) = place.rows.checked_sub(1) {
+        let y = place.y + u16::try_from(row).unwrap_or_default();
+        put(frame, (place.x, y), line, u16::try_from(place.columns).unwrap_or(u16::MAX));
     }
 }
 
@@ -108,9 +124,9 @@ fn foot(frame: &mut Frame<'_>, app: &App) {
         }
         (None, None, None) => Line::default(),
     };
-    frame.buffer_mut().set_line(0, y, &line, app.columns);
+    put(frame, (0, y), &line, app.columns);
     let keys = keys_line(app, columns);
-    frame.buffer_mut().set_line(0, app.rows.saturating_sub(1), &keys, app.columns);
+    put(frame, (0, app.rows.saturating_sub(1)), &keys, app.columns);
 }
 
 fn prompt(app: &App, columns: usize) -> Line<'static> {

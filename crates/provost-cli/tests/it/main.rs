@@ -127,6 +127,8 @@ mod narrow;
 #[cfg(test)]
 mod nothing_silent;
 #[cfg(test)]
+mod notify;
+#[cfg(test)]
 mod on_terminal;
 #[cfg(test)]
 mod outages_shown;
@@ -220,6 +222,8 @@ mod terminal;
 mod time_limit;
 #[cfg(test)]
 mod told;
+#[cfg(test)]
+mod top;
 #[cfg(test)]
 mod transfer;
 #[cfg(test)]

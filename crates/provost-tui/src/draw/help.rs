@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::text::padded;
-use super::{Tone, clear};
+use super::{Tone, clear, put};
 use crate::app::App;
 
 const KEYS: [(&str, &str); 22] = [
@@ -55,6 +55,6 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
     lines.push(Line::from(look.span(edge("└", "┘"), Tone::Dim)));
     for (row, line) in lines.iter().enumerate() {
         let y = area.y + u16::try_from(row).unwrap_or_default();
-        frame.buffer_mut().set_line(area.x, y, line, columns);
+        put(frame, (area.x, y), line, columns);
     }
 }

@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 
 use super::numbers::money;
 use super::parts::{age, asker, bar, call, folder_name, head, mark_span, state_words, watched_limit};
-use super::text::{cut, one_line, padded, to_right};
-use super::{Place, Tone, run, write};
+use super::text::{cut, one_line, padded, to_right, width};
+use super::{Place, Tone, put, run, write};
 use crate::app::App;
 
 pub(super) const KEYS: &[(&str, &str)] = &[
@@ -60,6 +60,22 @@ impl Columns {
     }
 }
 
+impl Columns {
+    /// What stands above wide columns.
+    fn titles(&self) -> String {
+        if self.turns == 0 {
+            return String::new();
+        }
+        let before = " ".repeat(self.goal + 3);
+        let folder = padded("FOLDER", self.folder);
+        let state = padded("STATE", self.state);
+        let since = to_right("SINCE", self.since);
+        let turns = to_right("TURNS", self.turns);
+        let spent = to_right("SPENT", MONEY);
+        format!("{before} {folder} {state} {since} {turns} {spent} OF LIMIT")
+    }
+}
+
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     head(frame, app, app.is_wide());
     let middle = Place::middle(app);
@@ -80,7 +96,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
         let x = u16::try_from(left.columns).unwrap_or_default();
         for row in 0..middle.rows {
             let y = middle.y + u16::try_from(row).unwrap_or_default();
-            frame.buffer_mut().set_line(x, y, &Line::from(app.look.span("│", Tone::Dim)), 1);
+            put(frame, (x, y), &Line::from(app.look.span("│", Tone::Dim)), 1);
         }
         run::beside(frame, app, middle.from_column(x + 2));
     }
@@ -104,7 +120,8 @@ fn rows(app: &App, columns: usize, is_airy: bool) -> Vec<Row> {
         if is_airy && !rows.is_empty() {
             rows.push(Row { line: Line::default(), run: None });
         }
-        rows.push(title(app, group, shown.len()));
+        let titles = if rows.is_empty() { widths.titles() } else { String::new() };
+        rows.push(title(app, group, shown.len(), &titles));
         if group.group == RunGroup::Idle && !app.shows_idle() {
             continue;
         }
@@ -119,7 +136,7 @@ fn rows(app: &App, columns: usize, is_airy: bool) -> Vec<Row> {
     rows
 }
 
-fn title(app: &App, group: &RunsOfGroup, count: usize) -> Row {
+fn title(app: &App, group: &RunsOfGroup, count: usize, titles: &str) -> Row {
     let name = match group.group {
         RunGroup::Finished => "FINISHED, NOT LOOKED AT".to_owned(),
         group => group.title().to_uppercase(),
@@ -129,7 +146,12 @@ fn title(app: &App, group: &RunsOfGroup, count: usize) -> Row {
         (RunGroup::Idle, true) => "▾ ",
         _ => "",
     };
-    Row { line: Line::from(app.look.span(format!("{fold}{name} {count}"), Tone::Dim)), run: None }
+    let name = format!("{fold}{name} {count}");
+    let line = match titles.split_at_checked(width(&name)) {
+        Some((_, titles)) => format!("{name}{titles}"),
+        None => name,
+    };
+    Row { line: Line::from(app.look.span(line.trim_end().to_owned(), Tone::Dim)), run: None }
 }
 
 /// A run's line, and one for what it asks.

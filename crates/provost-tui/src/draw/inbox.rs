@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::numbers::span;
 use super::parts::{asker, call, folder_name, head, mark_span};
 use super::text::{cut, one_line, padded, spelled_out, to_right};
-use super::{Place, Tone, write};
+use super::{Place, Tone, put_last, write};
 use crate::app::{App, Asked};
 
 pub(super) const KEYS: &[(&str, &str)] = &[
@@ -81,10 +81,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
     let below = body.len().saturating_sub(shown.scroll + text.rows);
     if below > 0 {
         let more = format!(" {below} more lines: space, PgDn ");
-        let y = text.y + u16::try_from(text.rows.saturating_sub(1)).unwrap_or_default();
-        let columns = u16::try_from(text.columns).unwrap_or(u16::MAX);
-        let line = Line::from(app.look.span(padded(&more, text.columns), Tone::Warning));
-        frame.buffer_mut().set_line(text.x, y, &line, columns);
+        put_last(frame, text, &Line::from(app.look.span(padded(&more, text.columns), Tone::Warning)));
     }
 }
 
@@ -115,7 +112,7 @@ fn question_head(
     let look = app.look;
     let question = asked.question;
     let who = match question.session.agent {
-        0 => "its agent".to_owned(),
+        0 => "the agent".to_owned(),
         agent => format!("agent {agent} {}", one_line(&question.name)),
     };
     let program = question.program.as_deref().map(|program| format!(" ({})", one_line(program)));

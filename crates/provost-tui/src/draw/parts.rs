@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::look::mark;
 use super::numbers::{money, span};
 use super::text::{cut_middle, one_line, spelled_out, width};
-use super::{Look, Tone};
+use super::{Look, Tone, put};
 use crate::app::App;
 
 /// From this percentage on a bar warns.
@@ -140,7 +140,7 @@ pub(super) fn head(frame: &mut Frame<'_>, app: &App, is_long: bool) {
         let folders = provost_event::counted(folders.len() as u64, "folder");
         left.push(look.span(format!(" · {runs} in {folders}"), Tone::Dim));
     }
-    frame.buffer_mut().set_line(0, 0, &Line::from(left), app.columns);
+    put(frame, (0, 0), &Line::from(left), app.columns);
     let spent = spent_today(app);
     let right = format!("{} in runs of today", money(spent));
     let (at, text) = match usize::from(app.columns).checked_sub(width(&right)) {
@@ -149,7 +149,7 @@ pub(super) fn head(frame: &mut Frame<'_>, app: &App, is_long: bool) {
     };
     if at > 42 {
         let x = u16::try_from(at).unwrap_or_default();
-        frame.buffer_mut().set_line(x, 0, &Line::from(look.span(text, Tone::Dim)), app.columns - x);
+        put(frame, (x, 0), &Line::from(look.span(text, Tone::Dim)), app.columns - x);
     }
 }
 

@@ -9,7 +9,7 @@ use super::live::{Live, Making, Outputs};
 use super::numbers::{money, money_if_known, span, took, tokens};
 use super::parts::{asker, bar, call, folder, head, mark_span, state_words};
 use super::text::{cut, lines_of, one_line, padded, spelled_out, to_right, width, wrapped};
-use super::{Place, Tone, write};
+use super::{Place, Tone, put_last, write};
 use crate::app::{App, Tab};
 use crate::reading::RunPicture;
 
@@ -87,10 +87,7 @@ fn draw_part(frame: &mut Frame<'_>, app: &mut App, place: Place) {
     if app.tab == Tab::Live && first < most {
         let below = most - first;
         let text = format!(" {below} more lines below; End follows ");
-        let y = place.y + u16::try_from(place.rows.saturating_sub(1)).unwrap_or_default();
-        let columns = u16::try_from(place.columns).unwrap_or(u16::MAX);
-        let line = Line::from(app.look.span(padded(&text, place.columns), Tone::Warning));
-        frame.buffer_mut().set_line(place.x, y, &line, columns);
+        put_last(frame, place, &Line::from(app.look.span(padded(&text, place.columns), Tone::Warning)));
     }
     (app.part_lines, app.part_rows) = (lines.len(), place.rows);
     app.entries = entries;

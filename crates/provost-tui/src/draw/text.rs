@@ -106,8 +106,9 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     while rest.width() > columns {
         let fits = head(rest, columns);
         let fits = if fits.is_empty() { first_char(rest) } else { fits };
+        let ends_word = rest.get(fits.len()..).is_some_and(|after| after.starts_with(' '));
         let at = match fits.rfind(' ') {
-            Some(at) if at > 0 => at,
+            Some(at) if at > 0 && !ends_word => at,
             _ => fits.len(),
         };
         out.push(rest.get(..at).unwrap_or_default().to_owned());

@@ -55,33 +55,184 @@ fn check(shown: &str, expected: Expect) {
 
 #[tokio::test]
 async fn all_runs_at_80_by_24() {
-    check(&evening(80, 24).await.screen(), expect![[""]]);
+    check(&evening(80, 24).await.screen(), expect![[r#"
+        Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
+
+        NEEDS YOU 1
+        ▌◆ Keep the ledger in integer micro-… atlas-api  approval 1m       $0.00 ━━────
+        ▌  it asks: git push origin ledger-micros
+        FINISHED, NOT LOOKED AT 2
+         ✓ • Find out why the Windows build … till       says FAIL 3m      $0.00
+         ✓ • Add --json to till report        till       finished 4m       $0.00
+        FAILED 1
+         ✗ Rotate the staging certificates    infra      budget 2m         $0.00 ──────
+
+
+
+
+
+
+
+
+
+
+
+
+
+        a approve  Enter open  s say  p pause  x cancel  n new run  i inbox  ? keys
+    "#]]);
 }
 
 #[tokio::test]
 async fn all_runs_and_one_of_them_at_200_by_50() {
-    check(&evening(200, 50).await.screen(), expect![[""]]);
+    check(&evening(200, 50).await.screen(), expect![[r#"
+        Provost  ◆ 1 needs you · 1 agent at work · 4 runs in 3 folders                                                                                                                    $0.00 in runs of today
+
+        NEEDS YOU 1                                       FOLDER         STATE             SINCE  TURNS    SPENT OF LIMIT │ ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
+        ▌◆ Keep the ledger in integer micro-dollars; eve… atlas-api      approval             1m      1    $0.00 ━━━───── │ 000000000004 · /tmp/.tmpFOLDER/atlas-api · scripted
+        ▌  it asks: git push origin ledger-micros                                                                         │
+                                                                                                                          │ money  $0.00 no limit                     tokens 30.9k of 100.0k ━━━━──────
+        FINISHED, NOT LOOKED AT 2                                                                                         │ time   0s no limit                        agents 1 of 8 slots
+         ✓ • Find out why the Windows build hangs         till           says FAIL            3m      1    $0.00          │
+         ✓ • Add --json to till report                    till           finished             4m      1    $0.00          │ AGENTS 1
+                                                                                                                          │  ◆ 0 root           needs approval, turn 1                                     $0.00
+        FAILED 1                                                                                                          │
+         ✗ Rotate the staging certificates                infra          budget               2m      0    $0.00 ──────── │ LIVE
+                                                                                                                          │ 1  Everything is green, I push it.
+                                                                                                                          │    ● shell git push origin ledger-micros                                     running
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+                                                                                                                          │
+
+        a approve  Enter open  s say  p pause  x cancel  n new run  i inbox  / filter  t terminal  f fork  o idle runs  j k move  q leave  ? keys
+    "#]]);
 }
 
 #[tokio::test]
 async fn a_run_at_80_by_24() {
     let mut stage = evening(80, 24).await;
     stage.keys("\n").await;
-    check(&stage.screen(), expect![[""]]);
+    check(&stage.screen(), expect![[r#"
+        Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
+
+        ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
+        000000000004 · /tmp/.tmpFOLDER/atlas-api · scripted
+        money  $0.00 no limit                   tokens 30.9k of 100.0k ━━━━──────
+        time   1m no limit                      agents 1 of 8 slots
+        ◆ it asks: git push origin ledger-micros  a answers
+        [1 live]  2 agents   3 goal   4 cost   5 changes   agent 0
+        1  Everything is green, I push it.
+           ● shell git push origin ledger-micros                                 running
+
+
+
+
+
+
+
+
+
+
+
+
+
+        a approve  s say  p pause  x cancel  f fork  h l agent  j k scroll  ? keys
+    "#]]);
 }
 
 #[tokio::test]
 async fn a_question_at_80_by_24() {
     let mut stage = evening(80, 24).await;
     stage.keys("a").await;
-    check(&stage.screen(), expect![[""]]);
+    check(&stage.screen(), expect![[r#"
+        Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
+
+        ▌◆ it asks: git push origin ledger-micros                     atlas-api      1m
+
+        ◆ May the agent use shell?                                                1 of 1
+          Keep the ledger in integer micro-dollars; every test passes … · atlas-api
+          asked 1m ago · without an answer the run is suspended in 59m
+          git push origin ledger-micros
+
+        why you  `ask shell` requires approval
+        covers   with r and A: shell(git push origin ledger-micros); a deny rule still w
+                 ins
+
+
+
+
+
+
+
+
+
+
+
+        a once  r this run  A always  d deny  l later  v whole text  ? keys
+    "#]]);
 }
 
 #[tokio::test]
 async fn all_keys_at_80_by_24() {
     let mut stage = evening(80, 24).await;
     stage.keys("?").await;
-    check(&stage.screen(), expect![[""]]);
+    check(&stage.screen(), expect![[r#"
+        Provost ┌──────────────────────────────────────────────────────────────┐of today
+                │ j k, arrows move; in a run: scroll                           │
+        NEEDS YO│ Enter / Esc open / back                                      │
+        ▌◆ Keep │ a           open the question; there: approve once           │ ━━────
+        ▌  it as│ r           approve for this run                             │
+        FINISHED│ A           approve for always: shows the pattern, wants En… │
+         ✓ • Fin│ d           deny; asks for a reason                          │
+         ✓ • Add│ l           later: the next question                         │
+        FAILED 1│ v           whole text of a question                         │
+         ✗ Rotat│ h l         in a run: the agent before, after                │ ──────
+                │ 1-5         in a run: live, agents, goal, cost, changes      │
+                │ o           fold, unfold: idle runs, outputs                 │
+                │ s           say something to the agent                       │
+                │ p           pause, or resume                                 │
+                │ x           cancel; wants Enter                              │
+                │ f           fork at what is shown last                       │
+                │ n           new run                                          │
+                │ t           terminal of an external agent; Ctrl-\ lets go    │
+                │ i           inbox: the questions of all runs                 │
+                │ /           filter: goal, folder, agent, state               │
+                │ Ctrl-L      draw anew                                        │
+                │ Ctrl-Z      to the shell; fg comes back                      │
+                │ q, Ctrl-C   leave; runs go on                                │
+        a approv└──────────────────────────────────────────────────────────────┘eys
+    "#]]);
 }
 
 #[tokio::test]

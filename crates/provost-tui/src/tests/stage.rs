@@ -212,7 +212,9 @@ impl Stage {
             let line = (0..self.columns).map(|x| buffer[(x, y)].symbol()).collect::<String>();
             format!("{}\n", line.trim_end())
         });
-        rows.collect()
+        // The folder has another name each time.
+        let folder = self._folder.path().file_name().unwrap().to_str().unwrap();
+        rows.collect::<String>().replace(folder, ".tmpFOLDER")
     }
 
     pub(super) fn colours(&mut self) -> usize {
