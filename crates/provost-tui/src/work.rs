@@ -243,10 +243,8 @@ impl Showing {
     fn come_back(&mut self) -> io::Result<()> {
         self.leave();
         self.screen = Some(OwnScreen::enter()?);
+        // Its screen is empty, so that all is drawn. (To clear it would ask for the cursor, beside the keyboard.)
         self.keys = Some(EventStream::new());
-        if let Some(screen) = &mut self.screen {
-            screen.terminal.clear()?;
-        }
         Ok(())
     }
 

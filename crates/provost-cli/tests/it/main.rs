@@ -51,6 +51,8 @@ mod end_checks;
 #[cfg(test)]
 mod ends_told;
 #[cfg(test)]
+mod evening;
+#[cfg(test)]
 mod exec;
 #[cfg(test)]
 mod exit_statuses;

@@ -3,6 +3,7 @@
 use provost_event::Exit;
 
 use crate::approvals::{asks, waiting};
+use crate::on_terminal::raw_on_terminal;
 use crate::support::{Scene, json, until};
 use crate::terminal::AtTerminal;
 
@@ -55,12 +56,10 @@ fn a_run_is_started_and_goes_on_when_the_dashboard_is_left() {
     let scene = Scene::scripted(
         "answers: [{ tools: [{ shell: { command: 'while [ ! -e go ]; do sleep 0.02; done' } }] }, { text: 'Ready. VERDICT: PASS' }]",
     );
-    let mut person = top(&scene);
-    person.sees("no runs yet");
-    person.types("nMake it so\r");
-    person.sees("WORKING 1");
-    person.types("q");
-    assert_eq!(person.end(), Exit::Code(0));
+    let provost = env!("CARGO_BIN_EXE_provost");
+    let steps = [("no runs yet", "nMake it so\r"), ("WORKING 1", "q")];
+    let done = raw_on_terminal(&scene, &["env", "LANG=C.UTF-8", provost, "top"], &steps);
+    assert_eq!(done.status, 0, "{done:?}");
     let run = scene.last_run();
     assert_eq!(status(&scene, &run), "running");
     scene.write("work/go", "");
@@ -83,9 +82,9 @@ fn why_a_run_cant_be_started_is_said() {
 #[test]
 fn a_suspended_run_goes_on_with_more_of_what_it_has_used_up() {
     let scene = Scene::scripted(
-        "answers: [{ tools: [{ shell: { command: 'true' } }], usage: { input: 900, output: 200 } }, { text: 'Done now. VERDICT: PASS', usage: { input: 1, output: 1 } }]",
+        "answers: [{ tools: [{ shell: { command: 'true' } }], usage: { input: 4500, output: 100 } }, { text: 'Done now. VERDICT: PASS', usage: { input: 1, output: 1 } }]",
     );
-    let ran = scene.provost(&["run", "x", "--tokens", "1000"]);
+    let ran = scene.provost(&["run", "x", "--tokens", "5000"]);
     assert_eq!(ran.status, 3, "{ran:?}");
     let run = scene.last_run();
     let mut person = top(&scene);
