@@ -71,13 +71,22 @@ SCRIPT
 folder till <<'SETTINGS'
 [[stop_hooks]]
 name = "coverage"
-command = "ls *.yaml | grep -q parser || exit 0; case $(cat goal 2>/dev/null) in covered) ;; *) echo 'branch coverage is 71 %, the goal says 90 %'; exit 1;; esac"
+command = "test -e covered || { echo 'the branch coverage is 71 %, and is to be 90 %'; exit 1; }"
 SETTINGS
 "$provost" trust --yes > /dev/null
+start parser 'Bring the parser to a branch coverage of 90 %' <<'SCRIPT'
+answers:
+  - text: 'It is at 90 %. VERDICT: PASS'
+  - text: 'It really is. VERDICT: PASS'
+  - tools: [{ write_file: { path: covered, content: done } }]
+  - text: 'Now it is. VERDICT: PASS'
+SCRIPT
+echo "$works" | start fixtures 'Tidy the fixtures'
+
+folder infra < /dev/null
 start json 'Add --json to till report' <<'SCRIPT'
 answers: [{ text: 'till report --json prints it. VERDICT: PASS' }]
 SCRIPT
-reaches completed 'Add --json to till report'
 start windows 'Find out why the Windows build hangs' <<'SCRIPT'
 answers:
   - tools: [{ read_file: { path: provost.toml } }]
@@ -85,17 +94,6 @@ answers:
   - tools: [{ read_file: { path: provost.toml } }]
   - text: 'It waits for a console that is not there. VERDICT: PASS'
 SCRIPT
-reaches 'paused|stuck' 'Find out why the Windows build hangs'
-start parser 'Bring the parser to a branch coverage of 90 %' <<'SCRIPT'
-answers:
-  - text: 'It is at 90 %. VERDICT: PASS'
-  - text: 'It really is. VERDICT: PASS'
-  - tools: [{ write_file: { path: goal, content: covered } }]
-  - text: 'Now it is. VERDICT: PASS'
-SCRIPT
-echo "$works" | start fixtures 'Tidy the fixtures'
-
-folder infra < /dev/null
 start certificates 'Rotate the staging certificates' --tokens 5000 <<'SCRIPT'
 answers:
   - { tools: [{ read_file: { path: provost.toml } }], usage: { input: 4300, output: 90 } }
@@ -115,6 +113,8 @@ reaches running 'Translate the handbook'
 "$provost" pause "$("$provost" ps --all | grep -F 'Translate the handbook' | cut -d' ' -f1)" > /dev/null
 reaches paused 'Translate the handbook'
 touch "$root/docs-site/chapters"
+reaches completed 'Add --json to till report'
+reaches paused 'Find out why the Windows build hangs'
 reaches blocked 'Bring the parser'
 reaches budget 'Rotate the staging'
 reaches 'waits|suspended' 'Replace the cron jobs'

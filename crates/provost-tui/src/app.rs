@@ -215,6 +215,17 @@ impl App {
         self.keep_question(at);
     }
 
+    /// Whether a picture says nothing new but the time.
+    pub(crate) fn shows(&self, picture: &Picture) -> bool {
+        let is_same_run = match (&self.run, &picture.run) {
+            (Some(shown), Some(read)) => Arc::ptr_eq(shown, read),
+            (None, None) => true,
+            _ => false,
+        };
+        let runs = self.pending.as_ref().unwrap_or(&self.runs);
+        self.is_loaded && is_same_run && self.trouble == picture.trouble && **runs == *picture.runs
+    }
+
     /// Time has passed.
     pub(crate) fn tick(&mut self, now: Timestamp, at: Instant) {
         self.now = now;

@@ -1,5 +1,6 @@
 //! What is shown and what keys do, over real stores.
 
+mod large;
 mod screens;
 mod stage;
 mod typed;

@@ -134,7 +134,7 @@ impl Showing {
                 Next::Event(None) => return Ok(()),
                 Next::Read => {
                     let picture = self.pictures.borrow_and_update().clone();
-                    if let Some(picture) = picture {
+                    if let Some(picture) = picture.filter(|picture| !self.app.shows(picture)) {
                         self.app.take(&picture, Instant::now());
                         self.is_stale = true;
                     }

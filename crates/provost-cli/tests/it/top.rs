@@ -3,7 +3,6 @@
 use provost_event::Exit;
 
 use crate::approvals::{asks, waiting};
-use crate::on_terminal::raw_on_terminal;
 use crate::support::{Scene, json, until};
 use crate::terminal::AtTerminal;
 
@@ -57,13 +56,19 @@ fn a_run_is_started_and_goes_on_when_the_dashboard_is_left() {
         "answers: [{ tools: [{ shell: { command: 'while [ ! -e go ]; do sleep 0.02; done' } }] }, { text: 'Ready. VERDICT: PASS' }]",
     );
     let provost = env!("CARGO_BIN_EXE_provost");
-    let steps = [("no runs yet", "nMake it so\r"), ("WORKING 1", "q")];
-    let done = raw_on_terminal(&scene, &["env", "LANG=C.UTF-8", provost, "top"], &steps);
-    assert_eq!(done.status, 0, "{done:?}");
+    let script = format!("'{provost}' top; echo left; while [ ! -e seen ]; do sleep 0.05; done");
+    let mut person = AtTerminal::with(&scene, &script, &[UTF8]);
+    person.sees("no runs yet");
+    person.types("nMake it so\r");
+    person.sees("WORKING 1");
+    person.types("q");
+    person.hears("left");
     let run = scene.last_run();
     assert_eq!(status(&scene, &run), "running");
     scene.write("work/go", "");
     until("it is completed", || (status(&scene, &run) == "completed").then_some(()));
+    scene.write("work/seen", "");
+    assert_eq!(person.end(), Exit::Code(0));
 }
 
 #[test]
@@ -98,22 +103,24 @@ fn a_suspended_run_goes_on_with_more_of_what_it_has_used_up() {
     assert_eq!(person.end(), Exit::Code(0));
 }
 
-/// What was written until a shell after it has said how the terminal is.
-fn left_by(scene: &Scene, how: impl FnOnce(&mut AtTerminal, u32)) -> String {
+/// What was written until a shell after it has said how the terminal is. Beside it a shell does `meanwhile`, which knows
+/// the process as `$(cat pid)`: its number outside is another one.
+fn left_by(scene: &Scene, meanwhile: &str, how: impl FnOnce(&mut AtTerminal)) -> String {
     let provost = env!("CARGO_BIN_EXE_provost");
-    let script = format!("sh -c 'echo $$ > pid; exec \"{provost}\" top'; echo left $?; stty -a");
+    let script = format!(
+        "({meanwhile}) 2> /dev/null & sh -c 'echo $$ > pid; exec \"{provost}\" top'; echo left $?; stty -a"
+    );
     let mut person = AtTerminal::with(scene, &script, &[UTF8]);
     person.sees("no runs yet");
-    let pid = std::fs::read_to_string(scene.path("work/pid")).unwrap().trim().parse().unwrap();
-    how(&mut person, pid);
+    how(&mut person);
     person.hears("left 0");
     person.end();
     person.heard.clone()
 }
 
-fn signal(pid: u32, name: &str) {
-    let sent = std::process::Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
-    assert!(sent.unwrap().success());
+/// A shell command that waits for a file and then sends a signal.
+fn signals(name: &str) -> String {
+    format!("while [ ! -e {name} ]; do sleep 0.05; done; kill -s {name} $(cat pid)")
 }
 
 #[track_caller]
@@ -126,36 +133,42 @@ fn is_restored(heard: &str) {
 }
 
 #[test]
-fn the_terminal_is_as_before_after_ctrl_c_and_sigterm() {
+fn the_terminal_is_as_before_after_ctrl_c_and_signals() {
     let scene = Scene::new();
-    is_restored(&left_by(&scene, |person, _| person.types("\u{3}")));
-    is_restored(&left_by(&scene, |_, pid| signal(pid, "TERM")));
-    is_restored(&left_by(&scene, |_, pid| signal(pid, "HUP")));
+    is_restored(&left_by(&scene, "true", |person| person.types("\u{3}")));
+    for name in ["TERM", "HUP", "INT"] {
+        is_restored(&left_by(&scene, &signals(name), |_| scene.write(&format!("work/{name}"), "")));
+    }
 }
 
 #[test]
 fn it_stops_for_the_shell_and_comes_back() {
     let scene = Scene::new();
-    let heard = left_by(&scene, |person, pid| {
+    let stopped = "until grep -q ') T' /proc/$(cat pid)/stat; do sleep 0.05; done";
+    let meanwhile = format!(
+        "{stopped}; kill -s CONT $(cat pid); {}; {stopped}; kill -s CONT $(cat pid); touch came",
+        signals("TSTP")
+    );
+    let heard = left_by(&scene, &meanwhile, |person| {
         person.types("\u{1a}");
-        until("it is stopped", || is_stopped(pid).then_some(()));
-        signal(pid, "CONT");
         until("it is back", || {
             person.listen();
             (person.heard.matches("\u{1b}[?1049h").count() >= 2).then_some(())
         });
-        signal(pid, "TSTP");
-        until("it is stopped again", || is_stopped(pid).then_some(()));
-        signal(pid, "CONT");
+        scene.write("work/TSTP", "");
+        until("it was stopped again and goes on", || {
+            person.listen();
+            scene.path("work/came").exists().then_some(())
+        });
         person.sees("no runs yet");
-        person.types("q");
+        until("it hears keys", || {
+            person.types("?");
+            person.listen();
+            person.screen().contains("leave; runs go on").then_some(())
+        });
+        person.types("qq");
     });
     is_restored(&heard);
-}
-
-fn is_stopped(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
 }
 
 #[test]

@@ -1,0 +1,40 @@
+//! Many runs: how long a frame takes, and reading again.
+
+use std::time::{Duration, Instant};
+
+use super::stage::Stage;
+
+const RUNS: u64 = 200;
+/// A frame at 60 a second.
+const FRAME: Duration = Duration::from_millis(16);
+const ASKS: &str = "answers: [{ tools: [{ shell: { command: echo one } }] }, { text: 'VERDICT: PASS' }]";
+const SAYS_FAIL: &str = "answers: [{ text: 'VERDICT: FAIL' }]";
+
+#[tokio::test]
+async fn a_frame_of_200_runs_is_drawn_in_time_and_they_are_read_again_sooner_than_at_first() {
+    let mut stage = Stage::new(200, 50);
+    for number in 1..=RUNS {
+        let goal = format!("Goal {number} of many, in words that don't fit into a narrow column");
+        let agent = stage.agent("work", if number % 10 == 0 { ASKS } else { SAYS_FAIL }).builtin_tools();
+        if number % 10 == 0 {
+            stage.asks(number, &goal, agent.ask("shell")).await;
+        } else {
+            stage.ran(number, &goal, agent).await;
+        }
+    }
+    let first = stage.timed_read().await;
+    let again = stage.timed_read().await;
+    let frames = (0..50).map(|_| {
+        let began = Instant::now();
+        stage.screen();
+        began.elapsed()
+    });
+    let mut frames = frames.collect::<Vec<_>>();
+    frames.sort();
+    // The machine may be busy: the fastest says what it takes.
+    let (best, median) = (frames[0], frames[frames.len() / 2]);
+    println!("a frame: best {best:?}, median {median:?}; read {first:?}, again {again:?}");
+    assert!(best < FRAME, "{best:?}");
+    assert!(again < first, "{again:?} {first:?}");
+    assert!(stage.screen().contains("NEEDS YOU 20"), "{}", stage.screen());
+}
