@@ -77,7 +77,6 @@ SETTINGS
 start parser 'Bring the parser to a branch coverage of 90 %' <<'SCRIPT'
 answers:
   - text: 'It is at 90 %. VERDICT: PASS'
-  - text: 'It really is. VERDICT: PASS'
   - tools: [{ write_file: { path: covered, content: done } }]
   - text: 'Now it is. VERDICT: PASS'
 SCRIPT

@@ -24,8 +24,7 @@ pub enum NotifyOn {
 
 impl NotifyOn {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Approval, Self::Suspended, Self::Finished, Self::Failed, Self::Budget];
+    pub const ALL: [Self; 5] = [Self::Approval, Self::Suspended, Self::Finished, Self::Failed, Self::Budget];
 
     /// Its name in settings and in what programs get.
     #[must_use]

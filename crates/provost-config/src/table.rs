@@ -9,10 +9,10 @@ use super::Settings;
 use super::declare::{From, Kind, Setting, SettingDefault};
 use super::exec::{EXEC, EXEC_WORDS, TERMINAL_WORDS};
 use super::gateway::{GATEWAY, GATEWAY_WORDS};
-use super::notify::{NOTIFY, NOTIFY_WORDS};
 use super::goal::{GOAL, GOAL_WORDS};
 use super::hook::HookVariable;
 use super::imported::{Import, ImportSource};
+use super::notify::{NOTIFY, NOTIFY_WORDS};
 use super::sandbox::{LIMITS_WORDS, SANDBOX, SANDBOX_WORDS};
 use super::tools::{TOOLS, TOOLS_WORDS};
 use limits::LIMITS;
@@ -69,7 +69,9 @@ pub(crate) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, SANDBOX, EXEC, GATEWAY, NOTIFY, AROUND].into_iter().flatten()
+    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, SANDBOX, EXEC, GATEWAY, NOTIFY, AROUND]
+        .into_iter()
+        .flatten()
 }
 
 /// Agents, their limits and those of the run.

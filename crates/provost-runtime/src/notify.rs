@@ -62,7 +62,8 @@ impl Notifying {
             return observers;
         }
         let failures = Arc::new(Failures { report, said: Mutex::default() });
-        let shared = Arc::new(Shared { settings: self.settings.clone(), redactor, backend, folder, failures });
+        let shared =
+            Arc::new(Shared { settings: self.settings.clone(), redactor, backend, folder, failures });
         let ways = Arc::new(ways(self));
         let options = ObserverOptions { hung_after: HUNG_AFTER, ..ObserverOptions::default() };
         observers.finish_within(FINISH_WITHIN).with(NAME, options, move |run| {

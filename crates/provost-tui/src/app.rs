@@ -53,17 +53,36 @@ impl Tab {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Filter,
-    Say { run: RunId, agent: u32 },
-    Resume { run: RunId },
+    Say {
+        run: RunId,
+        agent: u32,
+    },
+    Resume {
+        run: RunId,
+    },
     /// With more of what it has used up.
-    More { run: RunId, of: Dimension },
-    Fork { session: SessionId, at: Option<Seq> },
-    New { is_here: bool },
-    Deny { question: EffectId },
+    More {
+        run: RunId,
+        of: Dimension,
+    },
+    Fork {
+        session: SessionId,
+        at: Option<Seq>,
+    },
+    New {
+        is_here: bool,
+    },
+    Deny {
+        question: EffectId,
+    },
     /// Enter alone does it.
-    Always { question: EffectId },
+    Always {
+        question: EffectId,
+    },
     /// Enter alone does it.
-    Cancel { run: RunId },
+    Cancel {
+        run: RunId,
+    },
 }
 
 /// A line that is being typed.

@@ -145,7 +145,9 @@ fn of_run(app: &mut App, run: RunId, code: KeyCode) -> Option<Taken> {
         }
         KeyCode::Char('f') => {
             let session = SessionId { run, agent: app.agent };
-            let at = app.scroll.and_then(|first| app.entries.get(first + app.part_rows.saturating_sub(1)).copied());
+            let at = app
+                .scroll
+                .and_then(|first| app.entries.get(first + app.part_rows.saturating_sub(1)).copied());
             ask(app, Purpose::Fork { session, at });
         }
         KeyCode::Esc => app.screen = Screen::Home,

@@ -69,7 +69,9 @@ impl Acting {
     async fn say(&self, run: RunId, agent: u32, text: String) -> Result<String, String> {
         match self.control(run).say(agent, text).await {
             Ok(true) => Ok(format!("said to agent {agent}: it hears it before its next model call")),
-            Ok(false) => Err(format!("not said: agent {agent} of run {run} hears nothing any more; p resumes the run")),
+            Ok(false) => {
+                Err(format!("not said: agent {agent} of run {run} hears nothing any more; p resumes the run"))
+            }
             Err(error) => Err(format!("not said: {error}")),
         }
     }
@@ -105,9 +107,9 @@ impl Acting {
         let failed = |error| format!("not answered: {error}");
         let open = control.approvals().await.map_err(failed)?;
         let is_it = |id: EffectId| id == question.id();
-        let asked = open.into_iter().find(|open| {
-            is_it(EffectId { actor: open.session.into(), seq: open.question.asked })
-        });
+        let asked = open
+            .into_iter()
+            .find(|open| is_it(EffectId { actor: open.session.into(), seq: open.question.asked }));
         let Some(asked) = asked else { return Err(self.why_late(question).await) };
         if let ApprovalAnswer::Allow { scope: ApprovalScope::Always, pattern: Some(pattern) } = &answer {
             self.host.keep_approved(pattern).await.map_err(|why| format!("not answered: {why}"))?;

@@ -55,7 +55,6 @@ mod unix {
             }
         }
     }
-
 }
 
 #[cfg(unix)]
@@ -81,7 +80,6 @@ mod elsewhere {
             Signal::Ends
         }
     }
-
 }
 
 #[cfg(not(unix))]

@@ -26,7 +26,8 @@ impl OwnScreen {
     pub(crate) fn enter() -> io::Result<Self> {
         restore_after_panics();
         enable_raw_mode()?;
-        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide).inspect_err(|_| restore())?;
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)
+            .inspect_err(|_| restore())?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| restore())?;
         Ok(Self { terminal })
     }
@@ -35,7 +36,8 @@ impl OwnScreen {
     pub(crate) fn has_narrow_marks() -> bool {
         let columns = UNSURE_MARKS.chars().count();
         let begun = execute!(io::stdout(), MoveTo(0, 0), Print(UNSURE_MARKS));
-        let is_narrow = begun.and_then(|()| crossterm::cursor::position()).is_ok_and(|at| usize::from(at.0) == columns);
+        let is_narrow =
+            begun.and_then(|()| crossterm::cursor::position()).is_ok_and(|at| usize::from(at.0) == columns);
         let _ = execute!(io::stdout(), MoveTo(0, 0), Clear(ClearType::All));
         is_narrow
     }

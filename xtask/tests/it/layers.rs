@@ -59,10 +59,7 @@ const FLOORS: &[(&str, &[&str])] = &[
         "provost-server",
         &["provost-engine", "provost-event", "provost-harness", "provost-process", "provost-view"],
     ),
-    (
-        "provost-tui",
-        &["provost-event", "provost-harness", "provost-process", "provost-view"],
-    ),
+    ("provost-tui", &["provost-event", "provost-harness", "provost-process", "provost-view"]),
     (
         "provost-runtime",
         &[

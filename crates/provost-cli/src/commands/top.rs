@@ -72,9 +72,9 @@ async fn show(args: &TopArgs) -> anyhow::Result<Exit> {
 
 /// Whether the locale's characters are UTF-8. Without a locale they are ASCII.
 fn is_utf8(variables: &Variables) -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
-        variables.get(name).filter(|locale| !locale.is_empty())
-    });
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(|name| variables.get(name).filter(|locale| !locale.is_empty()));
     locale.is_some_and(|locale| {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
@@ -131,13 +131,15 @@ impl TopHost for Host {
         match start_on_its_own(launch).await {
             Ok(Begun::GoesOn | Begun::Ended { succeeded: true, .. }) => Ok(()),
             // How it ended is in its log.
-            Ok(Begun::Ended { errors, .. }) => match errors.lines().find(|line| line.starts_with("error: ")) {
-                Some(error) => {
-                    let hint = errors.lines().find(|line| line.starts_with("hint: "));
-                    Err([Some(error), hint].into_iter().flatten().collect::<Vec<_>>().join("; "))
+            Ok(Begun::Ended { errors, .. }) => {
+                match errors.lines().find(|line| line.starts_with("error: ")) {
+                    Some(error) => {
+                        let hint = errors.lines().find(|line| line.starts_with("hint: "));
+                        Err([Some(error), hint].into_iter().flatten().collect::<Vec<_>>().join("; "))
+                    }
+                    None => Ok(()),
                 }
-                None => Ok(()),
-            },
+            }
             Err(error) => Err(error.to_string()),
         }
     }

@@ -31,8 +31,7 @@ impl Evening<'_> {
     /// Moves down until this run is selected.
     #[track_caller]
     fn selects(&mut self, goal: &str) {
-        let is_there =
-            |screen: &str| screen.lines().any(|line| line.starts_with('▌') && line.contains(goal));
+        let is_there = |screen: &str| screen.lines().any(|line| line.starts_with('▌') && line.contains(goal));
         until("the run is in the list", || {
             self.person.listen();
             self.person.screen().contains(goal).then_some(())
@@ -104,7 +103,9 @@ fn all_of_an_evening_is_found_and_settled_by_keys() {
     evening.press("\u{1b}");
     // One is stuck, one has a check that fails.
     evening.person.sees("STUCK 2");
-    for (goal, words) in [("Find out why the Windows build", "look at the console"), ("Bring the parser", "add the tests")] {
+    for (goal, words) in
+        [("Find out why the Windows build", "look at the console"), ("Bring the parser", "add the tests")]
+    {
         evening.selects(goal);
         evening.press("p");
         evening.person.sees("resume with a message");

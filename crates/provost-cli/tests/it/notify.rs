@@ -138,7 +138,9 @@ fn a_projects_file_may_not_name_what_is_run_or_sent_to() {
 
 #[test]
 fn a_terminal_is_told_by_a_sequence_that_paints_nothing() {
-    for (desktop, begin) in [("osc9", "\u{1b}]9;Provost: finished. the"), ("osc777", "\u{1b}]777;notify;Provost: finished;the")] {
+    for (desktop, begin) in
+        [("osc9", "\u{1b}]9;Provost: finished. the"), ("osc777", "\u{1b}]777;notify;Provost: finished;the")]
+    {
         let scene = Scene::scripted(DONE);
         let settings = format!("[notify]\ndesktop = \"{desktop}\"\n");
         scene.write("home/.config/provost/config.toml", &settings);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use provost_config::NotifyOn;
 use provost_engine::Actor;
 use provost_event::{
-    ActorKey, Budget, BudgetEntry, Dimension, Elapsed, Entry, GateEntry, LifecycleEntry, MicroDollars, Outcome,
-    Record, RunId, Seq,
+    ActorKey, Budget, BudgetEntry, Dimension, Elapsed, Entry, GateEntry, LifecycleEntry, MicroDollars,
+    Outcome, Record, RunId, Seq,
 };
 use provost_harness::{Backend, BackendError, Redactor, read_actor};
 use serde_json::{Value, json};
@@ -128,7 +128,9 @@ impl News {
                 }
                 self.limits(record.elapsed)
             }
-            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => self.stopped(record, &paused.outcome, redactor),
+            Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
+                self.stopped(record, &paused.outcome, redactor)
+            }
             Entry::Lifecycle(LifecycleEntry::Ended(ended)) => self.stopped(record, &ended.outcome, redactor),
             _ => Vec::new(),
         }

@@ -83,7 +83,8 @@ fn reasons(asked: &Asked<'_>) -> Vec<(&'static str, String)> {
     let question = asked.question;
     let mut reasons = vec![("why you", question.why.clone())];
     if question.is_for_once() {
-        reasons.push(("counts", "for this call only: what it runs may be something else next time".to_owned()));
+        reasons
+            .push(("counts", "for this call only: what it runs may be something else next time".to_owned()));
     } else {
         reasons.push(("covers", format!("with r and A: {}; a deny rule still wins", question.pattern)));
     }

@@ -158,8 +158,7 @@ fn title(app: &App, group: &RunsOfGroup, count: usize, titles: &str) -> Row {
 fn of_run(app: &App, run: &GroupedRun, widths: &Columns, columns: usize) -> Vec<Row> {
     let look = app.look;
     let is_selected = app.selected == Some(run.item.run);
-    let bar_of_selection =
-        || if is_selected { look.span("▌", Tone::Strong) } else { Span::raw(" ") };
+    let bar_of_selection = || if is_selected { look.span("▌", Tone::Strong) } else { Span::raw(" ") };
     let (words, ms) = state_words(app, run);
     let mut spans = vec![bar_of_selection(), mark_span(look, StateMark::of_run(run)), Span::raw(" ")];
     let is_unseen = run.group == RunGroup::Finished;

@@ -116,11 +116,7 @@ fn question_head(
         agent => format!("agent {agent} {}", one_line(&question.name)),
     };
     let program = question.program.as_deref().map(|program| format!(" ({})", one_line(program)));
-    let title = format!(
-        "May {who}{} use {}?",
-        program.unwrap_or_default(),
-        spelled_out(&question.tool)
-    );
+    let title = format!("May {who}{} use {}?", program.unwrap_or_default(), spelled_out(&question.tool));
     let goal = format!("{} · {}", one_line(&asked.run.item.goal), folder_name(&asked.run.item.workspace));
     let number = format!("{place} of {all}");
     let title = cut(&title, columns.saturating_sub(number.len() + 3));
@@ -134,7 +130,10 @@ fn question_head(
             look.span(number, Tone::Dim),
         ]),
         Line::from(vec![Span::raw("  "), look.span(cut(&goal, columns.saturating_sub(2)), Tone::Plain)]),
-        Line::from(vec![Span::raw("  "), look.span(cut(&waits(asked, app.now), columns.saturating_sub(2)), Tone::Dim)]),
+        Line::from(vec![
+            Span::raw("  "),
+            look.span(cut(&waits(asked, app.now), columns.saturating_sub(2)), Tone::Dim),
+        ]),
     ]
 }
 

@@ -65,7 +65,9 @@ impl Making {
             TimelineEvent::StopHooks { allowed: false, hooks } => {
                 self.mile(StateMark::Blocked, "stop hooks object:", &hooks.join(", "))
             }
-            TimelineEvent::Goal { achieved: true, reason } => self.mile(StateMark::Finished, "goal reached:", reason),
+            TimelineEvent::Goal { achieved: true, reason } => {
+                self.mile(StateMark::Finished, "goal reached:", reason)
+            }
             TimelineEvent::Goal { achieved: false, reason } => {
                 self.mile(StateMark::Blocked, "goal not reached:", reason)
             }

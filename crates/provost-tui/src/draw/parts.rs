@@ -78,10 +78,12 @@ pub(super) fn state_words(app: &App, run: &GroupedRun) -> (String, u64) {
             (format!("{at_work} of {}", run.agents.len()), app.now.since_ms(item.started_at_ms))
         }
         (RunGroup::Working, _) => (format!("turn {}", item.turns), app.now.since_ms(item.started_at_ms)),
-        (RunGroup::Waiting, None) => match item.awaits_provider.as_ref().and_then(|awaited| awaited.next_try_ms) {
-            Some(ms) => ("again in".to_owned(), ms),
-            None => (item.status.clone(), since_change),
-        },
+        (RunGroup::Waiting, None) => {
+            match item.awaits_provider.as_ref().and_then(|awaited| awaited.next_try_ms) {
+                Some(ms) => ("again in".to_owned(), ms),
+                None => (item.status.clone(), since_change),
+            }
+        }
         (_, Some(outcome)) => match outcome.verdict_not_passed() {
             Some(verdict) => (format!("says {verdict}"), since_change),
             None => (of_outcome(run, outcome), since_change),
@@ -135,7 +137,8 @@ pub(super) fn head(frame: &mut Frame<'_>, app: &App, is_long: bool) {
     let agents = provost_event::counted(app.runs.agents_at_work as u64, "agent");
     left.push(Span::raw(format!("{agents} at work")));
     if is_long {
-        let folders = app.runs.runs().map(|run| &run.item.workspace).collect::<std::collections::HashSet<_>>();
+        let folders =
+            app.runs.runs().map(|run| &run.item.workspace).collect::<std::collections::HashSet<_>>();
         let runs = provost_event::counted(app.runs.runs().count() as u64, "run");
         let folders = provost_event::counted(folders.len() as u64, "folder");
         left.push(look.span(format!(" · {runs} in {folders}"), Tone::Dim));

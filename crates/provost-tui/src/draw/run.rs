@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::text::{Line, Span};
 
 use super::live::{Live, Making, Outputs};
-use super::numbers::{money, money_if_known, span, took, tokens};
+use super::numbers::{money, money_if_known, span, tokens, took};
 use super::parts::{asker, bar, call, folder, head, mark_span, state_words};
 use super::text::{cut, lines_of, one_line, padded, spelled_out, to_right, width, wrapped};
 use super::{Place, Tone, put_last, write};
@@ -159,7 +159,12 @@ fn facts(app: &App, picture: &RunPicture, columns: usize) -> Vec<Line<'static>> 
             budget.money.map(money),
             budget.money.map(|MicroDollars(max)| (item.cost_micro_usd.0, max)),
         ),
-        fact("tokens", tokens(item.tokens), budget.tokens.map(tokens), budget.tokens.map(|max| (item.tokens, max))),
+        fact(
+            "tokens",
+            tokens(item.tokens),
+            budget.tokens.map(tokens),
+            budget.tokens.map(|max| (item.tokens, max)),
+        ),
         fact(
             "time",
             span(details.active_ms),
@@ -299,11 +304,15 @@ fn of_goal(app: &App, goal: &AgentGoal, columns: usize) -> Vec<Line<'static>> {
 
 fn verdict(finding: Option<&GoalFinding>) -> (StateMark, String) {
     match finding {
-        Some(GoalFinding::Achieved { confidence, .. }) => (StateMark::Finished, format!("reached {confidence}")),
+        Some(GoalFinding::Achieved { confidence, .. }) => {
+            (StateMark::Finished, format!("reached {confidence}"))
+        }
         Some(GoalFinding::NotAchieved { confidence: Some(confidence), .. }) => {
             (StateMark::Blocked, format!("not reached {confidence}"))
         }
-        Some(GoalFinding::NotAchieved { confidence: None, .. }) => (StateMark::Blocked, "not reached".to_owned()),
+        Some(GoalFinding::NotAchieved { confidence: None, .. }) => {
+            (StateMark::Blocked, "not reached".to_owned())
+        }
         Some(GoalFinding::Unverified { .. }) => (StateMark::Blocked, "not verified".to_owned()),
         None => (StateMark::Working, "is verified".to_owned()),
     }
@@ -378,8 +387,10 @@ fn of_file(app: &App, file: &ChangedFile, columns: usize) -> Vec<Line<'static>> 
         _ => "not compared".to_owned(),
     };
     let path = padded(&spelled_out(&file.path), columns.saturating_sub(width(&numbers) + 1));
-    let mut lines =
-        vec![Line::from(vec![app.look.span(path, Tone::Strong), app.look.span(format!(" {numbers}"), Tone::Dim)])];
+    let mut lines = vec![Line::from(vec![
+        app.look.span(path, Tone::Strong),
+        app.look.span(format!(" {numbers}"), Tone::Dim),
+    ])];
     if let Some(patch) = &file.patch {
         lines.extend(lines_of(patch).into_iter().map(|line| {
             let tone = match line.as_bytes().first() {

@@ -12,7 +12,8 @@ answers:
     usage: { input: 30000, output: 900 }
   - text: 'It is pushed. VERDICT: PASS'
 ";
-const DONE: &str = "answers: [{ text: 'The flag is there. VERDICT: PASS', usage: { input: 18000, output: 200 } }]";
+const DONE: &str =
+    "answers: [{ text: 'The flag is there. VERDICT: PASS', usage: { input: 18000, output: 200 } }]";
 const SAYS_FAIL: &str = "answers: [{ text: 'The build still hangs. VERDICT: FAIL' }]";
 const CUT_SHORT: &str = "
 answers:
@@ -55,7 +56,9 @@ fn check(shown: &str, expected: Expect) {
 
 #[tokio::test]
 async fn all_runs_at_80_by_24() {
-    check(&evening(80, 24).await.screen(), expect![[r#"
+    check(
+        &evening(80, 24).await.screen(),
+        expect![[r#"
         Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
 
         NEEDS YOU 1
@@ -80,12 +83,15 @@ async fn all_runs_at_80_by_24() {
 
 
         a approve  Enter open  s say  p pause  x cancel  n new run  i inbox  ? keys
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]
 async fn all_runs_and_one_of_them_at_200_by_50() {
-    check(&evening(200, 50).await.screen(), expect![[r#"
+    check(
+        &evening(200, 50).await.screen(),
+        expect![[r#"
         Provost  ◆ 1 needs you · 1 agent at work · 4 runs in 3 folders                                                                                                                    $0.00 in runs of today
 
         NEEDS YOU 1                                       FOLDER         STATE             SINCE  TURNS    SPENT OF LIMIT │ ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
@@ -136,14 +142,17 @@ async fn all_runs_and_one_of_them_at_200_by_50() {
                                                                                                                           │
 
         a approve  Enter open  s say  p pause  x cancel  n new run  i inbox  / filter  t terminal  f fork  o idle runs  j k move  q leave  ? keys
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]
 async fn a_run_at_80_by_24() {
     let mut stage = evening(80, 24).await;
     stage.keys("\n").await;
-    check(&stage.screen(), expect![[r#"
+    check(
+        &stage.screen(),
+        expect![[r#"
         Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
 
         ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
@@ -168,14 +177,17 @@ async fn a_run_at_80_by_24() {
 
 
         a approve  s say  p pause  x cancel  f fork  h l agent  j k scroll  ? keys
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]
 async fn a_question_at_80_by_24() {
     let mut stage = evening(80, 24).await;
     stage.keys("a").await;
-    check(&stage.screen(), expect![[r#"
+    check(
+        &stage.screen(),
+        expect![[r#"
         Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
 
         ▌◆ it asks: git push origin ledger-micros                     atlas-api      1m
@@ -200,14 +212,17 @@ async fn a_question_at_80_by_24() {
 
 
         a once  r this run  A always  d deny  l later  v whole text  ? keys
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]
 async fn all_keys_at_80_by_24() {
     let mut stage = evening(80, 24).await;
     stage.keys("?").await;
-    check(&stage.screen(), expect![[r#"
+    check(
+        &stage.screen(),
+        expect![[r#"
         Provost ┌──────────────────────────────────────────────────────────────┐of today
                 │ j k, arrows move; in a run: scroll                           │
         NEEDS YO│ Enter / Esc open / back                                      │
@@ -232,7 +247,8 @@ async fn all_keys_at_80_by_24() {
                 │ Ctrl-Z      to the shell; fg comes back                      │
                 │ q, Ctrl-C   leave; runs go on                                │
         a approv└──────────────────────────────────────────────────────────────┘eys
-    "#]]);
+    "#]],
+    );
 }
 
 #[tokio::test]

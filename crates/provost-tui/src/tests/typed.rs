@@ -158,7 +158,8 @@ async fn a_finished_run_that_was_opened_is_idle() {
 #[tokio::test]
 async fn runs_are_started_resumed_and_forked_by_keys() {
     let mut stage = Stage::new(80, 24);
-    let script = "answers: [{ tools: [{ read_file: { path: a } }], usage: { input: 900, output: 90 } }, { text: no }]";
+    let script =
+        "answers: [{ tools: [{ read_file: { path: a } }], usage: { input: 900, output: 90 } }, { text: no }]";
     let agent = stage.agent("work", script).builtin_tools().allow("read_file");
     stage.ran(1, "the first", agent.budget(provost::Budget::default().tokens(1_000))).await;
     stage.read().await;
