@@ -36,21 +36,20 @@ impl Evening<'_> {
             self.person.listen();
             self.person.screen().contains(goal).then_some(())
         });
-        for key in ["k"; 20].into_iter().chain(["j"; 20]) {
-            if is_there(&self.person.screen()) {
+        for _ in 0..20 {
+            let before = self.person.screen();
+            if is_there(&before) {
                 return;
             }
-            let before = self.person.screen();
-            if key == "k" && is_first(&before) {
-                continue;
-            }
-            self.press(key);
+            let row = |is: &dyn Fn(&str) -> bool| before.lines().position(is).unwrap_or_default();
+            let is_below = row(&|line| line.contains(goal)) > row(&|line| line.starts_with('▌'));
+            self.press(if is_below { "j" } else { "k" });
             until("the selection has moved", || {
                 self.person.listen();
                 (self.person.screen() != before).then_some(())
             });
         }
-        assert!(is_there(&self.person.screen()), "{goal} isn't reached:\n{}", self.person.screen());
+        panic!("{goal} isn't reached:\n{}", self.person.screen());
     }
 
     /// Presses an answer as soon as the question has been in view for long enough.
@@ -70,11 +69,6 @@ impl Evening<'_> {
             listed.lines().any(|line| line.contains(goal) && line.contains(state)).then_some(())
         });
     }
-}
-
-/// Whether the first run of the list is selected.
-fn is_first(screen: &str) -> bool {
-    screen.lines().nth(3).is_some_and(|line| line.starts_with('▌'))
 }
 
 #[test]

@@ -153,18 +153,16 @@ async fn a_run_at_80_by_24() {
     check(
         &stage.screen(),
         expect![[r#"
-        Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
+            Provost  ◆ 1 needs you · 1 agent at work                  $0.00 in runs of today
 
-        ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
-        000000000004 · /tmp/.tmpFOLDER/atlas-api · scripted
-        money  $0.00 no limit                   tokens 30.9k of 100.0k ━━━━──────
-        time   1m no limit                      agents 1 of 8 slots
-        ◆ it asks: git push origin ledger-micros  a answers
-        [1 live]  2 agents   3 goal   4 cost   5 changes   agent 0
-        1  Everything is green, I push it.
-           ● shell git push origin ledger-micros                                 running
-
-
+            ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
+            000000000004 · /tmp/.tmpFOLDER/atlas-api · scripted
+            money  $0.00 no limit                   tokens 30.9k of 100.0k ━━━━──────
+            time   0s no limit                      agents 1 of 8 slots
+            ◆ it asks: git push origin ledger-micros  a answers
+            [1 live]  2 agents   3 goal   4 cost   5 changes   agent 0
+            1  Everything is green, I push it.
+               ● shell git push origin ledger-micros                                 running
 
 
 
@@ -176,8 +174,10 @@ async fn a_run_at_80_by_24() {
 
 
 
-        a approve  s say  p pause  x cancel  f fork  h l agent  j k scroll  ? keys
-    "#]],
+
+
+            a approve  s say  p pause  x cancel  f fork  h l agent  j k scroll  ? keys
+        "#]],
     );
 }
 
