@@ -1,4 +1,4 @@
-//! Many runs: how long a frame takes, and reading again.
+//! Many runs: how long a frame takes.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,10 @@ const ASKS: &str = "answers: [{ tools: [{ shell: { command: echo one } }] }, { t
 const SAYS_FAIL: &str = "answers: [{ text: 'VERDICT: FAIL' }]";
 
 #[tokio::test]
-async fn a_frame_of_200_runs_is_drawn_in_time_and_they_are_read_again_sooner_than_at_first() {
+async fn a_frame_of_200_runs_is_drawn_in_time() {
     let mut stage = Stage::new(200, 50);
+    // All of it within the time that a question waits.
+    stage.pause_ms = 1_000;
     for number in 1..=RUNS {
         let goal = format!("Goal {number} of many, in words that don't fit into a narrow column");
         let agent = stage.agent("work", if number % 10 == 0 { ASKS } else { SAYS_FAIL }).builtin_tools();
@@ -35,6 +37,5 @@ async fn a_frame_of_200_runs_is_drawn_in_time_and_they_are_read_again_sooner_tha
     let (best, median) = (frames[0], frames[frames.len() / 2]);
     println!("a frame: best {best:?}, median {median:?}; read {first:?}, again {again:?}");
     assert!(best < FRAME, "{best:?}");
-    assert!(again < first, "{again:?} {first:?}");
     assert!(stage.screen().contains("NEEDS YOU 20"), "{}", stage.screen());
 }

@@ -72,6 +72,8 @@ pub(super) struct Stage {
     pub(super) host: Arc<TestHost>,
     pub(super) backend: Arc<dyn Backend>,
     pub(super) clock: Arc<SimulatedClock>,
+    /// How long after one run the next is begun.
+    pub(super) pause_ms: u64,
     /// Runs that are worked on here.
     pub(super) running: Vec<provost::Run>,
     _folder: tempfile::TempDir,
@@ -104,6 +106,7 @@ impl Stage {
             host,
             backend,
             clock,
+            pause_ms: 60_000,
             running: Vec::new(),
             _folder: folder,
             reading,
@@ -127,7 +130,7 @@ impl Stage {
     pub(super) async fn ran(&mut self, number: u64, goal: &str, agent: provost::AgentBuilder) {
         let mut run = agent.build().unwrap().start_as(RunId::from_entropy(number), goal).await.unwrap();
         tokio::time::timeout(DEADLINE, run.finish()).await.expect("it ends").unwrap();
-        self.clock.advance_ms(60_000);
+        self.clock.advance_ms(self.pause_ms);
     }
 
     /// Starts a run, and waits until it asks something.
@@ -142,7 +145,7 @@ impl Stage {
         };
         tokio::time::timeout(DEADLINE, asked).await.expect("it asks");
         self.running.push(run);
-        self.clock.advance_ms(60_000);
+        self.clock.advance_ms(self.pause_ms);
     }
 
     /// Reads the store, as the task does.
