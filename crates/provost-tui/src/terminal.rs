@@ -55,7 +55,7 @@ fn restore() {
     let _ = disable_raw_mode();
 }
 
-fn restore_after_panics() {
+pub(crate) fn restore_after_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();

@@ -9,7 +9,7 @@ use crate::support::{Scene, done, until};
 use crate::terminal::AtTerminal;
 
 /// Keys besides the letters of messages.
-const KEYS_MAX: usize = 50;
+const KEYS_MAX: usize = 30;
 
 struct Evening<'a> {
     scene: &'a Scene,
