@@ -35,7 +35,7 @@ const SYSTEM: &[&str] = &["notify-send", "--app-name=Provost", "--"];
 /// One way.
 pub(super) enum Way {
     /// The terminal shows it.
-    Terminal { bell: Bell, has_title: bool },
+    Terminal { bell: Bell, sequence: fn(&NewsItem) -> String },
     /// The platform's program does.
     System,
     /// A command for the shell.
@@ -47,11 +47,11 @@ pub(super) enum Way {
 /// Those that the settings name. Without a terminal there is none that could show anything.
 pub(super) fn ways(notifying: Notifying) -> Vec<Way> {
     let Notifying { settings, headers, bell } = notifying;
-    let at_terminal = |has_title| bell.map(|bell| Way::Terminal { bell, has_title });
+    let at_terminal = |sequence| bell.map(|bell| Way::Terminal { bell, sequence });
     let desktop = match settings.desktop {
         DesktopNotices::Off => None,
-        DesktopNotices::Osc9 => at_terminal(false),
-        DesktopNotices::Osc777 => at_terminal(true),
+        DesktopNotices::Osc9 => at_terminal(osc9),
+        DesktopNotices::Osc777 => at_terminal(osc777),
         DesktopNotices::System => Some(Way::System),
     };
     let command = settings.command.map(Way::Command);
@@ -66,8 +66,8 @@ impl Way {
     /// Why it couldn't be told, and in which way.
     pub(super) async fn tell(&self, item: &NewsItem, workspace: &Path) -> Result<(), String> {
         let told = match self {
-            Self::Terminal { bell, has_title } => {
-                bell(&sequence(item, *has_title));
+            Self::Terminal { bell, sequence } => {
+                bell(&sequence(item));
                 Ok(())
             }
             Self::System => system(item).await,
@@ -89,14 +89,13 @@ impl Way {
     }
 }
 
-/// What a terminal shows as a notification. The texts hold no control characters.
-fn sequence(item: &NewsItem, has_title: bool) -> String {
-    if has_title {
-        // The title ends at a semicolon.
-        let title = item.title.replace(';', ",");
-        return format!("\u{1b}]777;notify;{title};{}\u{1b}\\", item.text);
-    }
-    // A text that begins with a number and a semicolon would be another order.
+/// What a terminal shows as a notification with a title, which ends at a semicolon. The texts hold no control characters.
+fn osc777(item: &NewsItem) -> String {
+    format!("\u{1b}]777;notify;{};{}\u{1b}\\", item.title.replace(';', ","), item.text)
+}
+
+/// The same as one text: one that begins with a number and a semicolon would be another order.
+fn osc9(item: &NewsItem) -> String {
     format!("\u{1b}]9;{}. {}\u{1b}\\", item.title, item.text)
 }
 

@@ -44,6 +44,8 @@ struct Columns {
 }
 
 const MONEY: usize = 8;
+/// From this many rows on groups have a blank line between them.
+const AIRY_ROWS: u16 = 40;
 
 impl Columns {
     /// Narrow lists lose turns, then bars and folders; never state, goal and spend.
@@ -77,11 +79,10 @@ impl Columns {
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
-    head(frame, app, app.is_wide());
+    head(frame, app);
     let middle = Place::middle(app);
     let left = if app.is_wide() { Place { columns: middle.columns * 57 / 100, ..middle } } else { middle };
-    let is_airy = app.rows >= 40;
-    let rows = rows(app, left.columns, is_airy);
+    let rows = rows(app, left.columns);
     let place = rows.iter().position(|row| row.run.is_some() && row.run == app.selected);
     let end = rows.iter().rposition(|row| row.run.is_some() && row.run == app.selected);
     if let (Some(place), Some(end)) = (place, end) {
@@ -102,7 +103,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     }
 }
 
-fn rows(app: &App, columns: usize, is_airy: bool) -> Vec<Row> {
+fn rows(app: &App, columns: usize) -> Vec<Row> {
     if !app.is_loaded {
         return Vec::new();
     }
@@ -117,7 +118,7 @@ fn rows(app: &App, columns: usize, is_airy: bool) -> Vec<Row> {
         if shown.is_empty() {
             continue;
         }
-        if is_airy && !rows.is_empty() {
+        if app.rows >= AIRY_ROWS && !rows.is_empty() {
             rows.push(Row { line: Line::default(), run: None });
         }
         let titles = if rows.is_empty() { widths.titles() } else { String::new() };

@@ -50,7 +50,7 @@ pub(crate) fn question_place(app: &App) -> Place {
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &App) {
-    head(frame, app, app.is_wide());
+    head(frame, app);
     let asked = app.asked();
     let (queue, question) = places(app);
     let Some(now) = app.asked_now() else {

@@ -124,7 +124,7 @@ pub(super) fn asker(question: &ApprovalQuestion) -> String {
 }
 
 /// The first line of every screen.
-pub(super) fn head(frame: &mut Frame<'_>, app: &App, is_long: bool) {
+pub(super) fn head(frame: &mut Frame<'_>, app: &App) {
     let look = app.look;
     let mut left = vec![look.span("Provost", Tone::Strong), Span::raw("  ")];
     let asked = app.runs.questions;
@@ -136,7 +136,7 @@ pub(super) fn head(frame: &mut Frame<'_>, app: &App, is_long: bool) {
     }
     let agents = provost_event::counted(app.runs.agents_at_work as u64, "agent");
     left.push(Span::raw(format!("{agents} at work")));
-    if is_long {
+    if app.is_wide() {
         let folders =
             app.runs.runs().map(|run| &run.item.workspace).collect::<std::collections::HashSet<_>>();
         let runs = provost_event::counted(app.runs.runs().count() as u64, "run");

@@ -33,7 +33,7 @@ const SIDE: usize = 62;
 const AGENTS_BESIDE: usize = 14;
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, run: RunId) {
-    head(frame, app, app.is_wide());
+    head(frame, app);
     let middle = Place::middle(app);
     let Some(found) = app.found(run).cloned() else {
         write(frame, middle, &[Line::from(app.look.span("this run is gone", Tone::Dim))], 0);
