@@ -44,7 +44,7 @@ impl Place {
     }
 
     /// The columns from `x` on.
-    fn from_column(self, x: u16) -> Self {
+    fn right_of(self, x: u16) -> Self {
         let columns = self.columns.saturating_sub(usize::from(x - self.x));
         Self { x, columns, ..self }
     }

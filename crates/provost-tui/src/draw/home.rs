@@ -99,7 +99,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
             let y = middle.y + u16::try_from(row).unwrap_or_default();
             put(frame, (x, y), &Line::from(app.look.span("│", Tone::Dim)), 1);
         }
-        run::beside(frame, app, middle.from_column(x + 2));
+        run::beside(frame, app, middle.right_of(x + 2));
     }
 }
 

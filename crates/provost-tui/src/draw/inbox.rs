@@ -38,7 +38,7 @@ fn places(app: &App) -> (Option<Place>, Place) {
     if app.columns >= 120 {
         let queue = Place { columns: middle.columns / 3, ..middle };
         let x = u16::try_from(queue.columns + 2).unwrap_or_default();
-        return (Some(queue), middle.from_column(x));
+        return (Some(queue), middle.right_of(x));
     }
     let rows = app.asked().len().min(QUEUE_ROWS);
     (Some(Place { rows, ..middle }), middle.below(rows + 1))

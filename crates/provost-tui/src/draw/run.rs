@@ -64,7 +64,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, run: RunId) {
         let side = Place { columns: SIDE, ..part };
         let lines = app.picture().map(|picture| aside(app, picture, SIDE, usize::MAX)).unwrap_or_default();
         write(frame, side, &lines, 0);
-        part = part.from_column(u16::try_from(SIDE + 2).unwrap_or_default());
+        part = part.right_of(u16::try_from(SIDE + 2).unwrap_or_default());
     }
     draw_part(frame, app, part);
 }

@@ -11,6 +11,7 @@ const ASKS: &str = "answers: [{ tools: [{ shell: { command: echo one } }] }, { t
 const SAYS_FAIL: &str = "answers: [{ text: 'VERDICT: FAIL' }]";
 
 #[tokio::test]
+#[expect(clippy::print_stdout, reason = "a test that measures says what it found")]
 async fn a_frame_of_200_runs_is_drawn_in_time() {
     let mut stage = Stage::new(200, 50);
     // All of it within the time that a question waits.

@@ -93,7 +93,7 @@ impl Stage {
     pub(super) fn with_look(columns: u16, rows: u16, look: Look) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(SimulatedClock::at(NOW));
-        let store = provost::sqlite::SqliteStore::open(&folder.path().join("runs.db")).unwrap();
+        let store = provost::sqlite::SqliteStore::open(folder.path().join("runs.db")).unwrap();
         let backend: Arc<dyn Backend> =
             Arc::new(provost::backend::EmbeddedBackend::new(store, clock.clone()).unwrap());
         let host = Arc::new(TestHost::default());
