@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use provost_engine::Event;
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
 use provost_harness::{
@@ -252,6 +253,17 @@ impl Catalog for EmbeddedBackend {
             found.map(|run| standing.summary(run)).collect()
         };
         self.inner.reader.ask(find).await
+    }
+
+    fn changes(&self) -> BoxStream<'static, ()> {
+        let commits = self.inner.feed.commits();
+        // From here on this process checks for commits of other processes.
+        self.nudge();
+        // The backend goes along: its writer is what looks.
+        stream::unfold((commits, self.clone()), |(mut commits, backend)| async {
+            commits.next().await.map(|()| ((), (commits, backend)))
+        })
+        .boxed()
     }
 }
 

@@ -47,6 +47,30 @@ pub(crate) struct Feed {
     live: Mutex<Live>,
     /// Subscriptions and served runs: whether writes of other processes matter.
     interested: AtomicUsize,
+    /// Goes up with each commit of any process.
+    commits: watch::Sender<u64>,
+}
+
+/// Hears of commits of any process for as long as it lives.
+pub(crate) struct Commits {
+    feed: Arc<Feed>,
+    seen: watch::Receiver<u64>,
+}
+
+impl Commits {
+    /// Waits for the next one; several may have come at once.
+    ///
+    /// # Cancellation
+    /// Safe.
+    pub(crate) async fn next(&mut self) -> Option<()> {
+        self.seen.changed().await.ok()
+    }
+}
+
+impl Drop for Commits {
+    fn drop(&mut self) {
+        self.feed.interested.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -152,6 +176,17 @@ impl Feed {
     /// Whether there are subscribers.
     pub(crate) fn is_followed(&self) -> bool {
         self.interested.load(Ordering::Relaxed) > 0
+    }
+
+    /// Hears of commits from now on.
+    pub(crate) fn commits(self: &Arc<Self>) -> Commits {
+        self.interested.fetch_add(1, Ordering::Relaxed);
+        Commits { feed: Arc::clone(self), seen: self.commits.subscribe() }
+    }
+
+    /// Something was committed, by any process.
+    pub(crate) fn committed(&self) {
+        self.commits.send_modify(|count| *count += 1);
     }
 
     /// From here on the ends of all logs of `run` are kept.

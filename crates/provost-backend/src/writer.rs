@@ -370,6 +370,7 @@ impl Writer {
             self.order(run, Orders::Changed(orders));
         }
         self.feed.announce(&batch.written);
+        self.feed.committed();
         for Written { actor, .. } in &batch.written {
             self.cache.tidy(*actor, |run| self.owned.contains_key(&run));
         }

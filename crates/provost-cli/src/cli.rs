@@ -31,7 +31,7 @@ pub(crate) use sandbox::{
     PolicyCommand, PolicyTestArgs, SandboxCommand, SandboxExplainArgs, SandboxPolicyArgs, SandboxRunArgs,
 };
 pub(crate) use segment::{ForkArgs, ResumeArgs};
-pub(crate) use serve::ServeArgs;
+pub(crate) use serve::{ServeArgs, TopArgs};
 pub(crate) use services::{ServicesArgs, ServicesCommand, SuperviseArgs, UnattendedArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use provost_config::Settings;
 use provost_event::{
@@ -15,6 +15,7 @@ use provost_event::{
 use crate::attached::Asides;
 use crate::render::{Extent, View, one_line};
 use crate::typing::Typing;
+use provost_runtime::Bell;
 use provost_view::ApprovalQuestion;
 
 /// Columns of a goal in a title.
@@ -23,17 +24,31 @@ const TITLE_WIDTH: usize = 60;
 /// The view, which also reports if the settings ask for it and the terminal understands it. Reports go to standard
 /// error, or into `asides` where a program has the terminal.
 pub(crate) fn reporting(view: Box<dyn View>, settings: &Settings, asides: Option<Asides>) -> Box<dyn View> {
-    let term = std::env::var_os("TERM");
-    let is_dumb = term.is_none_or(|term| term.is_empty() || term == "dumb");
-    if !settings.terminal_reports || is_dumb || !std::io::stderr().is_terminal() {
+    if !settings.terminal_reports {
         return view;
     }
-    let tell: Tell = match asides {
-        Some(asides) => Box::new(move |text| asides.say(text)),
+    match bell(asides) {
+        Some(bell) => {
+            let tell = Box::new(move |text: &str| bell(text));
+            Box::new(Reporting { view, reporter: Mutex::new(Reporter::new(tell)) })
+        }
+        None => view,
+    }
+}
+
+/// Writes sequences that paint nothing to standard error, or into `asides` where a program has the terminal; `None` if
+/// no terminal would understand them.
+pub(crate) fn bell(asides: Option<Asides>) -> Option<Bell> {
+    let term = std::env::var_os("TERM");
+    let is_dumb = term.is_none_or(|term| term.is_empty() || term == "dumb");
+    if is_dumb || !std::io::stderr().is_terminal() {
+        return None;
+    }
+    Some(match asides {
+        Some(asides) => Arc::new(move |text: &str| asides.say(text)),
         // A failed write doesn't stop the run.
-        None => Box::new(|text| drop(std::io::stderr().write_all(text.as_bytes()))),
-    };
-    Box::new(Reporting { view, reporter: Mutex::new(Reporter::new(tell)) })
+        None => Arc::new(|text: &str| drop(std::io::stderr().write_all(text.as_bytes()))),
+    })
 }
 
 /// Writes a report to the terminal.

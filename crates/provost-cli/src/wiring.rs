@@ -43,6 +43,7 @@ fn tell_notice(notice: &Notice) {
         Notice::LeftoversUnknown(error) => {
             tell(&format!("warning: what a killed Provost may have left isn't known: {error}"));
         }
+        Notice::NotNotified(why) => tell(&format!("warning: not notified: {why}")),
         Notice::StoreLoss(loss) => tell(&format!("warning: {loss}; `provost doctor --store` says more")),
     }
 }

@@ -14,6 +14,7 @@ use crate::goal::GoalSettings;
 use crate::hook::{Hook, HookVariable};
 use crate::imported::{Import, ImportedRequest, Placed};
 use crate::named::{Named, Table};
+use crate::notify::NotifySettings;
 use crate::permissions::Permissions;
 use crate::profiles::Profiles;
 use crate::project::Project;
@@ -90,6 +91,8 @@ pub struct Settings {
     pub exec: ExecSettings,
     /// Where they call models.
     pub gateway: GatewaySettings,
+    /// Who is told when a run needs the user or has stopped.
+    pub notify: NotifySettings,
     /// Whether a run's status is reported to the terminal that Provost runs in.
     pub terminal_reports: bool,
 }
@@ -143,6 +146,7 @@ impl Settings {
             trace: Trace::default(),
             exec: ExecSettings::default(),
             gateway: GatewaySettings::default(),
+            notify: NotifySettings::default(),
             terminal_reports: true,
         }
     }

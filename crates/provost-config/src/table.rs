@@ -12,6 +12,7 @@ use super::gateway::{GATEWAY, GATEWAY_WORDS};
 use super::goal::{GOAL, GOAL_WORDS};
 use super::hook::HookVariable;
 use super::imported::{Import, ImportSource};
+use super::notify::{NOTIFY, NOTIFY_WORDS};
 use super::sandbox::{LIMITS_WORDS, SANDBOX, SANDBOX_WORDS};
 use super::tools::{TOOLS, TOOLS_WORDS};
 use limits::LIMITS;
@@ -52,6 +53,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("hooks", "Hooks that are taken from elsewhere. A file has either this table or a list of [[hooks]]."),
     ("exec", EXEC_WORDS),
     ("gateway", GATEWAY_WORDS),
+    ("notify", NOTIFY_WORDS),
     ("terminal", TERMINAL_WORDS),
     ("store", "Where Provost keeps its runs."),
     ("trace", "Where else a run is told of, as it goes. A project's file may set none of it."),
@@ -67,7 +69,9 @@ pub(crate) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, SANDBOX, EXEC, GATEWAY, AROUND].into_iter().flatten()
+    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, SANDBOX, EXEC, GATEWAY, NOTIFY, AROUND]
+        .into_iter()
+        .flatten()
 }
 
 /// Agents, their limits and those of the run.

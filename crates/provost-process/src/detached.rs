@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::time::timeout;
 
+use crate::launch::HeardOutput;
 use crate::{Launch, ProcessIdentity, SpawnError};
 
 /// Maximum bytes of the first line.
@@ -49,7 +50,7 @@ impl fmt::Display for Detached {
 /// Outside of a tokio runtime with I/O and time enabled.
 pub async fn start_detached(launch: Launch<FirstLine>) -> Result<Detached, SpawnError> {
     let error = |source: io::Error| SpawnError::new(&launch, source);
-    let mut child = crate::launch::start_apart_from_this(&launch).map_err(error)?;
+    let mut child = crate::launch::start_apart_from_this(&launch, HeardOutput::Standard).map_err(error)?;
     let process = child.id().and_then(ProcessIdentity::of);
     let Some((process, stdout)) = process.zip(child.stdout.take()) else {
         // Without a start time it couldn't be told from a later process, so it isn't left running.
@@ -68,6 +69,61 @@ pub async fn start_detached(launch: Launch<FirstLine>) -> Result<Detached, Spawn
             end(process).await;
             Err(error(io::ErrorKind::TimedOut.into()))
         }
+    }
+}
+
+/// No input and no output; of the error output it is heard what comes in the first moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstErrors {
+    /// How long that moment is.
+    pub within: Duration,
+}
+
+/// How a program fared in its first moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// It goes on.
+    GoesOn,
+    /// It has ended.
+    Ended {
+        /// Whether it says that it succeeded.
+        succeeded: bool,
+        /// What it wrote to its error output; of more than 4 KiB the beginning.
+        errors: String,
+    },
+}
+
+/// Starts a program in a session of its own, without a guard, and waits for a moment whether it ends. It outlives this
+/// process, however that ends, and is no leftover of it. [`Launch::confinement`] has no effect. What it writes to its
+/// error output later can't be written, so the program must bear that.
+///
+/// # Errors
+/// When it couldn't be started.
+///
+/// # Cancellation
+/// The program goes on.
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O and time enabled.
+pub async fn start_on_its_own(launch: Launch<FirstErrors>) -> Result<Begun, SpawnError> {
+    let error = |source: io::Error| SpawnError::new(&launch, source);
+    let mut child = crate::launch::start_apart_from_this(&launch, HeardOutput::Errors).map_err(error)?;
+    let mut bytes = Vec::new();
+    let ended = async {
+        if let Some(stderr) = child.stderr.take() {
+            let mut heard = stderr.take(LINE_BYTES_MAX);
+            heard.read_to_end(&mut bytes).await?;
+            // More must not stand in its way.
+            drop(heard);
+        }
+        child.wait().await
+    };
+    match timeout(launch.stdio.within, ended).await {
+        Err(_) => Ok(Begun::GoesOn),
+        Ok(status) => Ok(Begun::Ended {
+            succeeded: status.map_err(error)?.success(),
+            errors: String::from_utf8_lossy(&bytes).trim_end().to_owned(),
+        }),
     }
 }
 

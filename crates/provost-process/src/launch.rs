@@ -19,6 +19,13 @@ pub(crate) use platform::*;
 #[cfg(unix)]
 pub use platform::{run_attached, run_helper};
 
+/// Which output of a program that outlives this process is heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeardOutput {
+    Standard,
+    Errors,
+}
+
 /// A program to start. `C` is what it is connected to: [`Stdio`] for [`run`](crate::run), [`OpenPipes`] for
 /// [`PipedChild`](crate::PipedChild), [`AtTerminal`] for [`PtySupervisor`](crate::PtySupervisor).
 #[derive(Clone)]

@@ -15,6 +15,7 @@
 //! | `env.rs` | the environment children may see |
 //! | `secrecy.rs` | hides secrets of this process from others |
 //! | `file_size.rs` | a write beyond the limit on the size of files fails |
+//! | `stop.rs` | stops this process as a shell's job |
 //! | `streams.rs` | which standard streams this process was started without |
 //! | `ancestry.rs` | whether a run has started this process |
 //! | `run.rs` | one child from start to end |
@@ -91,13 +92,14 @@ mod secrecy;
 mod spec;
 #[cfg(unix)]
 mod start;
+mod stop;
 mod streams;
 #[cfg(unix)]
 mod sweep;
 
 pub use ancestry::{Descent, descent, descent_of, mark_descendants};
 pub use capture::Captured;
-pub use detached::{Detached, FirstLine, start_detached};
+pub use detached::{Begun, Detached, FirstErrors, FirstLine, start_detached, start_on_its_own};
 pub use drain::OutputWatch;
 pub use env::{allowed_env, helper_env, inherited_env};
 pub use error::SpawnError;
@@ -128,4 +130,5 @@ pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};
 pub use run::{run, run_leaving, run_logged, run_watched};
 pub use secrecy::{be_untraceable, hide_variables};
 pub use spec::{ChildSpec, Ending, Finished, MAYBE_LEFT};
+pub use stop::stop_this_process;
 pub use streams::stdout_was_closed;

@@ -13,6 +13,7 @@ use provost_tools::SkillText;
 
 use crate::external::passed;
 use crate::gateway::GatewaySetup;
+use crate::notify::{Bell, Notifying};
 use crate::{Variables, all_secrets, programs_of};
 
 /// Observers, data for hooks, and what keeps the machine awake.
@@ -21,6 +22,8 @@ pub struct RunContext {
     pub(crate) callback: Arc<dyn HarnessCallback>,
     /// Further observers.
     pub(crate) observers: Observers,
+    /// How the user is told of what happens.
+    pub(crate) notifying: Notifying,
     /// What headers of hooks may name.
     pub(crate) header_env: HashMap<String, String>,
     /// The names of the variables that hooks get besides.
@@ -83,6 +86,7 @@ impl RunContext {
         Self {
             callback,
             observers,
+            notifying: Notifying::new(&settings.notify, variables),
             programs,
             variables: variables.clone(),
             boxes_git: settings.sandbox.mode != SandboxMode::Off,
@@ -112,6 +116,13 @@ fn hidden(settings: &Settings) -> Vec<PathBuf> {
 }
 
 impl RunContext {
+    /// The same, where notifications can be shown by the user's terminal.
+    #[must_use]
+    pub fn with_bell(mut self, bell: Option<Bell>) -> Self {
+        self.notifying.bell = bell;
+        self
+    }
+
     /// The same, where agents may use these skills.
     #[must_use]
     pub fn with_skills(mut self, skills: &Skills) -> Self {

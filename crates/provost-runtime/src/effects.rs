@@ -80,7 +80,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
             exec.detach_key,
             settled.settings.terminal_reports,
             &settled.settings.tools.env,
-            gateway
+            (gateway, &settled.settings.notify)
         ),
         settled.settings.keep_running_max_ms,
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),

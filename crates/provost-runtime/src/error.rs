@@ -73,4 +73,6 @@ pub enum Notice {
     LeftoversUnknown(String),
     /// The store has lost this.
     StoreLoss(String),
+    /// The user couldn't be told of something, in which way and why.
+    NotNotified(String),
 }

@@ -20,11 +20,13 @@ mod gateway;
 mod goals;
 mod hook_models;
 mod matching;
+mod notify;
 mod observers;
 mod paths;
 mod preamble;
 mod providers;
 mod retire;
+mod seen;
 mod state_dir;
 mod team;
 mod today;
@@ -43,10 +45,12 @@ pub use external::{
     programs_problems,
 };
 pub use matching::HookMatching;
+pub use notify::Bell;
 pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};
 pub use preamble::{Places, rules_of, with_preamble, with_skills};
 pub use providers::{all_secrets, holds_secret, providers};
+pub use seen::SeenFile;
 pub use state_dir::{SUPERVISE, StateDir, leave_store};
 pub use team::{
     Judges, Team, available_tools, doubts, frozen_models, known_tool, known_tools, misplaced, models_of,

@@ -72,7 +72,7 @@ pub(crate) fn telemetry(
 }
 
 /// Headers as OpenTelemetry's own variable has them: `name=value` with commas between, values with `%` escapes.
-fn headers(text: &str) -> Option<Vec<(String, SecretString)>> {
+pub(crate) fn headers(text: &str) -> Option<Vec<(String, SecretString)>> {
     let pairs = text.split(',').filter(|pair| !pair.trim().is_empty());
     let header = |pair: &str| {
         let (name, value) = pair.split_once('=')?;

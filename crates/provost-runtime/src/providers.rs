@@ -60,7 +60,11 @@ pub fn all_secrets(settings: &Settings, variables: &Variables) -> Vec<SecretStri
     let of_headers = of_headers.filter_map(|name| variables.get(name)).cloned();
     let of_collector = settings.trace.otlp_headers_env.as_ref().and_then(|name| variables.get(name));
     let of_collector = of_collector.into_iter().flat_map(|text| header_values(text.as_str()));
-    let more = of_files.chain(of_headers).chain(of_collector).map(SecretString::from);
+    let of_webhook = settings.notify.webhook_headers_env.as_ref().and_then(|name| variables.get(name));
+    let of_webhook = of_webhook.into_iter().flat_map(|text| header_values(text.as_str()));
+    // Its path is what lets others post there.
+    let of_webhook = of_webhook.chain(settings.notify.webhook.clone());
+    let more = of_files.chain(of_headers).chain(of_collector).chain(of_webhook).map(SecretString::from);
     providers.keys.into_values().chain(providers.secrets).chain(more).collect()
 }
 

@@ -17,10 +17,14 @@ use provost_sqlite::SqliteStore;
 use provost_tools::{BackgroundJobs, Jobs, Shell, Terminal, UseSkill, builtin};
 
 use crate::external;
-use crate::{Notice, RunContext, RuntimeError, Variables};
+use crate::{Notice, RunContext, RuntimeError, SeenFile, Variables};
 
 const SERVER_SOCKET: &str = "server.sock";
 const SERVER_KEYS: &str = "server-keys";
+/// The folder with what users were told of runs.
+const NOTIFIED: &str = "notified";
+/// Which runs the user has looked at.
+const SEEN: &str = "seen";
 const DATABASE: &str = "provost.db";
 const TRANSCRIPTS: &str = "transcripts";
 const OBSERVERS: &str = "observers";
@@ -136,7 +140,7 @@ impl StateDir {
     /// Removes a run's files beside the store: transcripts for hooks, recordings, reports on observers. Returns
     /// their bytes.
     pub fn remove_files_of(&self, run: RunId) -> u64 {
-        let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS, JOBS].map(|name| self.folder.join(name));
+        let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS, JOBS, NOTIFIED].map(|name| self.folder.join(name));
         let files = folders.iter().map(|folder| remove_files(folder, run)).sum::<u64>();
         files.saturating_add(self.services().forget_ended_of_run(run))
     }
@@ -176,6 +180,12 @@ impl StateDir {
     /// Where a server keeps idempotency keys.
     pub fn server_keys(&self) -> PathBuf {
         self.folder.join(SERVER_KEYS)
+    }
+
+    /// Which runs the user has looked at.
+    #[must_use]
+    pub fn seen(&self) -> SeenFile {
+        SeenFile::at(self.folder.join(SEEN))
     }
 
     /// Where files about the terminals of external programs are kept.
@@ -257,10 +267,12 @@ impl StateDir {
             confine_own_git(&sandbox);
         }
         let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
+        let told = (self.folder.join(NOTIFIED), Arc::clone(&around.redactor), self.report);
+        let observers = around.notifying.observed(around.observers, Arc::clone(&backend), told);
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
             callback: around.callback,
-            observers: around.observers,
+            observers,
             hook_programs: Arc::new(programs),
             power,
             redactor: around.redactor,

@@ -34,6 +34,8 @@ mod span;
 mod telemetry;
 mod tool;
 mod transport;
+mod webhook;
 
 pub use options::{Content, TelemetryError, TelemetryOptions};
 pub use telemetry::{Telemetry, TelemetryHealth};
+pub use webhook::post_json;

@@ -1,5 +1,7 @@
 //! All runs at one look: in groups by what they need, in an order that doesn't change.
 
+mod kept;
+
 use std::collections::BTreeMap;
 
 use provost_engine::RunState;
@@ -9,9 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentOpenings, ApprovalQuestion, CurrentStatus, RunAgent, RunListItem, RunTree, ViewVersion,
+    AgentOpenings, ApprovalQuestion, CurrentStatus, RunAgent, RunListItem, RunTree, SeenRuns, ViewVersion,
     questions_of, run_state,
 };
+
+pub use kept::KeptGroups;
 
 /// The newest runs that are read besides those that haven't ended.
 const NEWEST_MAX: usize = 200;
@@ -77,7 +81,7 @@ pub struct GroupedRun {
 }
 
 /// The runs of a store in their groups.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupedRuns {
     /// The version of the view.
     pub v: ViewVersion,
@@ -105,15 +109,30 @@ impl GroupedRuns {
     /// # Errors
     /// When the runs can't be listed.
     pub async fn read(backend: &dyn Backend, now: Timestamp) -> Result<Self, BackendError> {
-        let mut summaries = BTreeMap::<RunId, RunSummary>::new();
-        let not_ended = backend.list(RunQuery::with_status(RunStatusFilter::NotEnded)).await?;
-        let newest = backend.list(RunQuery::newest(NEWEST_MAX)).await?;
-        summaries.extend(not_ended.into_iter().chain(newest).map(|run| (run.run, run)));
+        let summaries = summaries(backend).await?;
         let mut runs = Vec::with_capacity(summaries.len());
         for summary in summaries.into_values() {
             runs.push(GroupedRun::read(backend, &summary, now).await);
         }
         Ok(Self::of(runs))
+    }
+
+    /// The same where a person has looked at some of the runs: of those that are finished these are idle.
+    #[must_use]
+    pub fn with_seen(self, seen: &dyn SeenRuns) -> Self {
+        let runs = self.groups.into_iter().flat_map(|group| group.runs).map(|mut run| {
+            let item = &run.item;
+            if run.group == RunGroup::Finished && seen.has_seen(item.run, item.updated_at_ms) {
+                run.group = RunGroup::Idle;
+            }
+            run
+        });
+        Self::of(runs.collect())
+    }
+
+    /// All runs, in the order in which they are shown.
+    pub fn runs(&self) -> impl Iterator<Item = &GroupedRun> {
+        self.groups.iter().flat_map(|group| &group.runs)
     }
 
     fn of(runs: Vec<GroupedRun>) -> Self {
@@ -133,7 +152,21 @@ impl GroupedRuns {
     }
 }
 
+/// The runs that are shown: all that haven't ended, and the newest others.
+async fn summaries(backend: &dyn Backend) -> Result<BTreeMap<RunId, RunSummary>, BackendError> {
+    let not_ended = backend.list(RunQuery::with_status(RunStatusFilter::NotEnded)).await?;
+    let newest = backend.list(RunQuery::newest(NEWEST_MAX)).await?;
+    Ok(not_ended.into_iter().chain(newest).map(|run| (run.run, run)).collect())
+}
+
 impl GroupedRun {
+    /// The same at another time, when nothing was written since.
+    fn at(mut self, summary: &RunSummary, now: Timestamp) -> Self {
+        self.item.elapsed_ms = summary.elapsed;
+        self.group = group_of(&self.item, now);
+        self
+    }
+
     /// Reads one as of `now`.
     pub async fn read(backend: &dyn Backend, summary: &RunSummary, now: Timestamp) -> Self {
         let is_over = matches!(&summary.status, RunStatus::Stopped(outcome) if outcome.is_final());

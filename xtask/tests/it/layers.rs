@@ -70,6 +70,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "provost-view",
         ],
     ),
+    ("provost-tui", &["provost-event", "provost-harness", "provost-process", "provost-view"]),
     (
         "provost-runtime",
         &[
@@ -107,6 +108,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "provost-server",
             "provost-sqlite",
             "provost-terminal",
+            "provost-tui",
             "provost-view",
         ],
     ),
@@ -186,9 +188,11 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 14] = [
+    let homes: [(&str, &[&str]); 16] = [
         ("axum", &["provost-gateway", "provost-server"]),
         ("maud", &["provost-server"]),
+        ("ratatui", &["provost-tui"]),
+        ("crossterm", &["provost-tui"]),
         ("reqwest", &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process", "provost-sandbox"]),

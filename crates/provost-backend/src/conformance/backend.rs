@@ -74,4 +74,5 @@ pub async fn check_backend(maker: &impl BackendMaker) {
     owners::runs_are_listed_with_how_they_stand(maker).await;
     catalog::runs_are_listed_in_pages_and_by_what_is_asked_for(maker).await;
     catalog::a_run_is_found_by_its_id_and_the_beginning_of_it(maker).await;
+    catalog::who_reads_at_each_change_misses_nothing(maker).await;
 }

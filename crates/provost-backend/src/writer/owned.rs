@@ -172,6 +172,7 @@ impl Writer {
     /// open effects to servers that are behind.
     pub(super) fn tell_followers(&mut self) {
         if std::mem::take(&mut self.outdated) {
+            self.feed.committed();
             self.empty_mailboxes();
             let followed = self.feed.followed();
             for actor in followed.into_iter().filter(|actor| !self.owned.contains_key(&actor.run())) {

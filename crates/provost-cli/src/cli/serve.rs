@@ -41,3 +41,14 @@ const SERVE_HELP: &str = "It listens on 127.0.0.1 and on a Unix socket in the st
 signed in by the link that is printed, once and within ten minutes; Enter prints another. A program sends the token in \
 the header `Authorization: Bearer TOKEN`; --token-file writes it, for as long as the server runs. Runs go on when the \
 server ends.";
+
+#[derive(Debug, Args)]
+#[command(after_help = TOP_HELP)]
+pub(crate) struct TopArgs {
+    /// Draw with ASCII only, as where the locale isn't UTF-8.
+    #[arg(long)]
+    pub(crate) ascii: bool,
+}
+
+const TOP_HELP: &str = "Runs of all processes and folders, in groups by what they need; `?` shows the keys. What it starts goes \
+on when it is left.";

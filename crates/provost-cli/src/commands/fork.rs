@@ -25,7 +25,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::{Progress, safe};
-use crate::reports::reporting;
+use crate::reports::{bell, reporting};
 use crate::signals::Signals;
 use crate::unattended::{begun, new_run};
 use crate::watcher::Watcher;
@@ -80,7 +80,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let view = reporting(progress.view(None), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
-    let around = around.with_skills(&place.skills(&folders, &works_in)?);
+    let around = around.with_skills(&place.skills(&folders, &works_in)?).with_bell(bell(None));
     let harness = place.harness(backend.clone(), models, around);
     mark(Some(id));
     if !args.shown.quiet && !args.shown.json {

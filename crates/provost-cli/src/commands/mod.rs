@@ -38,6 +38,7 @@ mod show;
 mod status;
 mod supervise;
 mod target;
+mod top;
 mod transfer;
 mod trust;
 mod unattended;
@@ -64,7 +65,7 @@ use crate::cli::{
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
     GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, PolicyCommand, ProfileCommand,
     PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs,
-    SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TrustArgs, UnattendedArgs,
+    SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs, TrustArgs, UnattendedArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -132,6 +133,8 @@ pub(crate) enum Command {
     Profile(ProfileCommand),
     /// Serves an API and a page over all runs, on this machine only.
     Serve(ServeArgs),
+    /// Shows all runs in this terminal, live: find what needs you, answer, steer, start.
+    Top(TopArgs),
     /// Lists the tool calls that wait for approval.
     Approvals(ApprovalsArgs),
     /// Allows a tool call that waits for approval.
@@ -235,6 +238,7 @@ fn plan(command: Command) -> Planned {
         Command::Cost(args) => looks(|| block_on(cost::cost(args))),
         Command::Diff(args) => looks(|| block_on(diff::diff(args))),
         Command::Serve(args) => acts("serve", || block_on(serve::serve(args))),
+        Command::Top(args) => acts("top", move || top::top(&args)),
         Command::Attach(args) => acts("attach", || block_on(attach::attach(args))),
         Command::Replay(args) => looks(|| block_on(replay::replay(args))),
         Command::Profile(command) => looks(|| profile::profile(command)),

@@ -29,7 +29,7 @@ use crate::drive::{BY, PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::render::{Earlier, Progress};
-use crate::reports::reporting;
+use crate::reports::{bell, reporting};
 use crate::signals::Signals;
 use crate::unattended::begun;
 use crate::watcher::Watcher;
@@ -76,7 +76,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let view = reporting(progress.view(Some(&Earlier { state: &state, sessions })), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, heads));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs)
-        .with_skills(&place.skills(&folders, &folder)?);
+        .with_skills(&place.skills(&folders, &folder)?)
+        .with_bell(bell(None));
     let opened = place.harness(backend.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     let was_completed = matches!(state.outcome(), Some(Outcome::Completed { .. }));

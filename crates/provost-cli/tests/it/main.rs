@@ -51,6 +51,8 @@ mod end_checks;
 #[cfg(test)]
 mod ends_told;
 #[cfg(test)]
+mod evening;
+#[cfg(test)]
 mod exec;
 #[cfg(test)]
 mod exit_statuses;
@@ -136,6 +138,8 @@ mod models_update;
 mod narrow;
 #[cfg(test)]
 mod nothing_silent;
+#[cfg(test)]
+mod notify;
 #[cfg(test)]
 mod on_terminal;
 #[cfg(test)]
@@ -249,6 +253,8 @@ mod terminal;
 mod time_limit;
 #[cfg(test)]
 mod told;
+#[cfg(test)]
+mod top;
 #[cfg(test)]
 mod transfer;
 #[cfg(test)]

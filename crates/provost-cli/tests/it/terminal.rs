@@ -110,7 +110,8 @@ impl AtTerminal {
         exit
     }
 
-    fn listen(&mut self) {
+    /// Takes in what is written within a moment.
+    pub(crate) fn listen(&mut self) {
         let heard =
             self.runtime.block_on(async { tokio::time::timeout(LISTEN, self.pty.read_output()).await });
         match heard {

@@ -1,12 +1,18 @@
 //! The port to the list of runs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
 use provost_engine::Uncertain;
 use provost_event::{Elapsed, MicroDollars, Outcome, RunId, Timestamp};
 
 use super::BackendError;
+
+/// How often a backend that can't tell of changes says that there may be some.
+const CHANGES_EVERY: Duration = Duration::from_secs(1);
 
 /// Which runs to list, the latest start first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,4 +154,18 @@ pub trait Catalog: Send + Sync {
     /// # Errors
     /// When they can't be read.
     async fn find(&self, prefix: &str, max: usize) -> Result<Vec<RunSummary>, BackendError>;
+
+    /// Yields soon after anything of any run may have been written, by any process, without end; several writes may be
+    /// told of at once. What isn't written isn't told of: that a process is gone, that time has passed. Costs next to
+    /// nothing while nothing is written.
+    ///
+    /// Must be polled in a tokio runtime with time enabled. A backend that can't tell says so each second, as by
+    /// default.
+    fn changes(&self) -> BoxStream<'static, ()> {
+        stream::unfold((), |()| async {
+            tokio::time::sleep(CHANGES_EVERY).await;
+            Some(((), ()))
+        })
+        .boxed()
+    }
 }

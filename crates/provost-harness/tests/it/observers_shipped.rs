@@ -63,7 +63,14 @@ fn charged(run: RunId, model: &str, cost: Option<u64>) -> Arc<Record> {
 
 fn started(input: &str) -> ToolStarted {
     let input = Json::parse(input.to_owned()).expect("JSON");
-    ToolStarted { call: "c1".into(), tool: "shell".into(), input, again: false, outside: false, replaced_by: None }
+    ToolStarted {
+        call: "c1".into(),
+        tool: "shell".into(),
+        input,
+        again: false,
+        outside: false,
+        replaced_by: None,
+    }
 }
 
 const PRICE: Price = Price {

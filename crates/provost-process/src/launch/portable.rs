@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
-use super::Launch;
+use super::{HeardOutput, Launch};
 
 /// Starts a program with pipes.
 pub(crate) fn start<C>(launch: &Launch<C>, stdin: Stdio) -> io::Result<Child> {
@@ -23,7 +23,7 @@ pub(crate) fn start<C>(launch: &Launch<C>, stdin: Stdio) -> io::Result<Child> {
 }
 
 /// Starts a program that outlives this process. Not here: it couldn't be told from another one that has its id later.
-pub(crate) fn start_apart_from_this<C>(_launch: &Launch<C>) -> io::Result<Child> {
+pub(crate) fn start_apart_from_this<C>(_launch: &Launch<C>, _heard: HeardOutput) -> io::Result<Child> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

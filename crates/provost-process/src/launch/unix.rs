@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{Confinement, Launch};
+use super::{Confinement, HeardOutput, Launch};
 use crate::guard::{self, StandardInput};
 use crate::registry::{self, Registered};
 
@@ -50,12 +50,19 @@ pub(crate) fn start_at_terminal<C>(
     Ok(Guarded { guard, control: prepared.control })
 }
 
-/// Starts a program that outlives this process, with a pipe for its standard output only. Needs the context of a tokio
+/// Starts a program that outlives this process, with a pipe for one of its outputs only. Needs the context of a tokio
 /// runtime, which reaps it.
-pub(crate) fn start_apart_from_this<C>(launch: &Launch<C>) -> io::Result<tokio::process::Child> {
+pub(crate) fn start_apart_from_this<C>(
+    launch: &Launch<C>,
+    heard: HeardOutput,
+) -> io::Result<tokio::process::Child> {
     let mut command = Command::new(&launch.program);
     command.args(&launch.args).current_dir(&launch.cwd).env_clear().envs(launch.env.iter().cloned());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match heard {
+        HeardOutput::Standard => command.stdout(Stdio::piped()),
+        HeardOutput::Errors => command.stderr(Stdio::piped()),
+    };
     guard::detach(&mut command);
     let mut command = tokio::process::Command::from(command);
     registry::spawn_detached(|| command.spawn())

@@ -207,7 +207,14 @@ pub(crate) fn input() -> Json {
 }
 
 pub(crate) fn tool_started(call: &str, tool: &str) -> ToolStarted {
-    ToolStarted { call: call.into(), tool: tool.to_owned(), input: input(), again: false, outside: false, replaced_by: None }
+    ToolStarted {
+        call: call.into(),
+        tool: tool.to_owned(),
+        input: input(),
+        again: false,
+        outside: false,
+        replaced_by: None,
+    }
 }
 
 pub(crate) fn tool_finished(call: &str, tool: &str, status: ToolStatus) -> ToolFinished {

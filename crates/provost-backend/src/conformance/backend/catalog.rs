@@ -2,12 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::StreamExt as _;
 use provost_event::{Budget, RunId};
 use provost_harness::{Backend, RunFilter, RunQuery, RunStatus, RunStatusFilter};
 
 use super::BackendMaker;
 use super::bench::{Bench, entry, ok, post, run, serve, start};
+
+const TOLD_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) async fn runs_are_listed_in_pages_and_by_what_is_asked_for(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
@@ -73,6 +77,25 @@ pub(super) async fn a_run_is_found_by_its_id_and_the_beginning_of_it(maker: &imp
     ] {
         let found = ok(other.find(prefix, max).await).into_iter().map(|run| run.run).collect::<Vec<_>>();
         assert_eq!(found, expected.iter().copied().map(run).collect::<Vec<_>>(), "{prefix}");
+    }
+}
+
+/// Who reads again at each change sees all that any process has written.
+pub(super) async fn who_reads_at_each_change_misses_nothing(maker: &impl BackendMaker) {
+    let bench = Bench::new(maker).await;
+    let (backend, other) = (bench.open().await, bench.open().await);
+    let mut changes = other.changes();
+    for number in 1..=6 {
+        let writer = if number % 2 == 0 { &backend } else { &other };
+        post(writer, run(number), start(Budget::default())).await;
+        loop {
+            let told = tokio::time::timeout(TOLD_WITHIN, changes.next()).await;
+            assert!(matches!(told, Ok(Some(()))), "run {number} wasn't told of");
+            if listed(&other, RunQuery::newest(1)).await == [run(number)] {
+                break;
+            }
+        }
+        bench.clock.advance_ms(10);
     }
 }
 
