@@ -53,6 +53,7 @@ mod laws;
 mod leaving;
 #[cfg(test)]
 mod ledger;
+#[cfg(test)]
 mod limits_bind;
 #[cfg(test)]
 mod log_laws;
