@@ -30,7 +30,7 @@ pub(crate) fn hook_scripts(settings: &Settings, workspace: &Path) -> Vec<PathBuf
             Some(HookProgram::Exec { program, args }) => {
                 std::iter::once(program).chain(args).for_each(|word| add(word));
             }
-            Some(HookProgram::Http { .. }) | None => {}
+            Some(HookProgram::Http { .. } | HookProgram::Model(_)) | None => {}
         }
     }
     for hook in &settings.stop_hooks {

@@ -61,7 +61,8 @@ impl HookMatching {
         };
         let about = HookTrigger::Call { call: call.id.clone(), proposer: None };
         let details = HookCallDetails::Call(details);
-        let asked = HookCall { session, turn: 1, about, details, limit_ms: None, shell: None };
+        let asked =
+            HookCall { session, turn: 1, about, details, limit_ms: None, shell: None, spent: Vec::new() };
         let question = HookQuestion {
             trigger: HookQuestionTrigger::HookCall(asked),
             workspace: agent.workspace.as_path().into(),
@@ -73,6 +74,7 @@ impl HookMatching {
             env_file: None,
             records: Vec::new(),
             confinement: Confinement::Strongest,
+            voice: None,
         };
         // What a matcher compares is the same before and after the call.
         self.0.wants(hook, &question, HookPoint::PreToolCall)

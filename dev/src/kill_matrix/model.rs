@@ -54,7 +54,7 @@ impl Model for Play {
         let (content, stop) = match request.purpose {
             Purpose::Turn => self.turn(turn, request.session.agent, request.answers_before)?,
             Purpose::Summary => self.summary(request.summaries_before)?,
-            Purpose::FinalSummary | Purpose::Judge | Purpose::External => {
+            Purpose::FinalSummary | Purpose::Judge | Purpose::External | Purpose::Hook => {
                 (vec![Block::Text(FINAL_SUMMARY.to_owned())], StopReason::EndTurn)
             }
         };

@@ -38,6 +38,7 @@ pub(super) fn tool_registry(files: &Files, fault: &Arc<Fault>) -> ToolRegistry {
             subject: ToolSubject::Opaque,
             aliases: Vec::new(),
             forms: Vec::new(),
+            freeform: None,
             summary_field: None,
             idempotent,
             timeout_ms: 60_000,

@@ -226,6 +226,7 @@ impl HarnessExecutor {
             }
         }
         let run = ToolRun {
+            outside: false,
             session: talk.session,
             call: call.id.clone(),
             tool: call.name.clone(),
