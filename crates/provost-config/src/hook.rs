@@ -1,6 +1,7 @@
 //! `[[hooks]]`: programs and servers that decide at hook points of a run.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use provost_engine::Pattern;
 use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, HookSetup, OnFailure};
@@ -16,7 +17,7 @@ use super::stop_hook::HOOK_SECS_MAX;
 
 /// What the list of hooks is for.
 pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at points of a run: before a tool call, after \
-    it, before a model call, at the session's begin and end. They get JSON on standard input, in the workspace. Those \
+    it, before a model call, at the session's begin and end. They get JSON on standard input. Those \
     of one point are asked in the order in which they stand, the user's first, and the first that doesn't let it \
     pass decides. Each names its event and exactly one of command, program or url; or stands alone with import. \
     docs/hooks.md tells more.";
@@ -52,6 +53,8 @@ pub struct Hook {
     reminders: Option<bool>,
     import: Option<ImportSource>,
     env: Vec<String>,
+    /// The folder of the project, from which its relative paths are.
+    pub(crate) project: Option<PathBuf>,
     /// Where it begins.
     pub source: Source,
     /// Where each of its fields was given.
@@ -123,7 +126,7 @@ impl Hook {
             timeout_ms: self.timeout_ms(),
             on_failure: self.on_failure.unwrap_or(on_failure),
             may_remind: self.reminders.unwrap_or(is_foreign),
-            setup: HookSetup::default(),
+            setup: HookSetup { project: self.project.clone(), ..HookSetup::default() },
         })
     }
 
@@ -227,6 +230,7 @@ impl Item for Hook {
             reminders: None,
             import: None,
             env: Vec::new(),
+            project: None,
             source,
             places: BTreeMap::new(),
         };
@@ -317,14 +321,14 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         kind: Kind::Words(|hook, text| hook.command = Some(text)),
         default: SettingDefault::Unset("there is a program or url"),
         example: r#""./scripts/no-force-push.sh""#,
-        words: "A command for `sh -c`, run in the workspace.",
+        words: "A command for `sh -c`, run in the agent's current folder; one that names a script by a relative path, in the project's.",
         ..field("command")
     },
     Setting {
         kind: Kind::Line(|hook, text| hook.program = Some(text)),
         default: SettingDefault::Unset("there is a command or url"),
         example: r#""/usr/local/bin/guard""#,
-        words: "A program that is run without a shell.",
+        words: "A program that is run without a shell; a relative path is one from the project's folder.",
         ..field("program")
     },
     Setting {

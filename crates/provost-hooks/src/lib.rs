@@ -11,7 +11,7 @@
 //! | `matcher.rs`, `condition.rs` | which questions a hook is asked |
 //! | `tool.rs`, `tool/` | tools, arguments and results under the names that scripts know |
 //! | `question.rs` | a hook's JSON input |
-//! | `command.rs`, `http.rs` | asking a command, asking a server |
+//! | `command.rs`, `whereabouts.rs`, `http.rs` | asking a command, where it runs, asking a server |
 //! | `reply.rs` | a hook's JSON answer |
 //! | `meaning.rs` | the decision of a reply or a refusal at a hook point |
 //! | `contract.rs` | the contracts: exit statuses, output, replies |
@@ -39,6 +39,7 @@ mod reply;
 mod spill;
 mod tool;
 mod transcript;
+mod whereabouts;
 
 pub use import::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hooks};
 pub use matcher::{check_matcher, matches_any, matches_nothing};

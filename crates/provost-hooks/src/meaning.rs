@@ -102,6 +102,21 @@ pub(crate) fn refusal(asked: HookQuery<'_>, contract: HookContract, reason: Stri
     }
 }
 
+/// The decision of a hook whose program couldn't be run: where hooks decide, it isn't known that nothing objects. What
+/// would end the run only suspends it, since the remedy is a repaired hook.
+pub(crate) fn not_run(asked: HookQuery<'_>, contract: HookContract, why: &str) -> Meaning {
+    let rules = rules(asked.point);
+    let reason = format!("it can't be run: {why}");
+    if rules.call_was_made || (contract.is_foreign() && !rules.claude_refuses) {
+        return Meaning::failed(reason);
+    }
+    match asked.point.refusal() {
+        PointRefusal::None => Meaning::failed(reason),
+        PointRefusal::Deny => Meaning::nothing().decide(HookDecision::Deny(reason)),
+        PointRefusal::Pause | PointRefusal::Abort => Meaning::nothing().decide(HookDecision::Pause(reason)),
+    }
+}
+
 fn cant_refuse(reason: &str) -> String {
     format!("it can't refuse at this point: {reason}")
 }

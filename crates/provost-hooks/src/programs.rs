@@ -17,7 +17,7 @@ use crate::condition;
 use crate::contract::{of_body, of_command, of_cut};
 use crate::http::{Address, Body, Poster};
 use crate::matcher::Matchers;
-use crate::meaning::Meaning;
+use crate::meaning::{Meaning, not_run};
 use crate::question::HookQuery;
 use crate::spill::{capped, texts};
 use crate::transcript::transcript;
@@ -131,7 +131,7 @@ impl Asking {
                 match command.ask(asked, question, cancel).await {
                     Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
                     Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
-                    Err(why) => Meaning::failed(why),
+                    Err(why) => not_run(asked, hook.contract, &why),
                 }
             }
         }

@@ -206,21 +206,27 @@ async fn no_arguments_mean_no_shell() {
     let stage = Stage::new();
     let program = HookProgram::Exec { program: "echo no >&2; exit 2".to_owned(), args: Vec::new() };
     let answer = shown(&stage.ask(&HookPolicy { program: Some(program), ..claude("PreToolUse", "") }).await);
-    assert!(answer.starts_with("failed: \"echo no >&2; exit 2\" was not found"), "{answer}");
+    assert!(answer.starts_with("deny: it can't be run: \"echo no >&2; exit 2\" was not found"), "{answer}");
 }
 
 #[tokio::test]
 async fn what_cannot_be_started_is_told() {
     let stage = Stage::new();
     let missing = shown(&stage.ask(&claude("PreToolUse", "./none.sh")).await);
-    assert!(missing.starts_with("continue | note: exit status 127, which decides nothing: "), "{missing}");
+    assert!(missing.starts_with("deny: it can't be run: exit status 127: "), "{missing}");
     std::fs::write(stage.work().join("plain.txt"), "text").expect("written");
     let program = HookProgram::Exec { program: "./plain.txt".to_owned(), args: Vec::new() };
     let refused = shown(&stage.ask(&HookPolicy { program: Some(program), ..claude("PreToolUse", "") }).await);
-    assert!(refused.starts_with("failed: \"./plain.txt\" could not be started in"), "{refused}");
+    assert!(
+        refused.starts_with("deny: it can't be run: \"./plain.txt\" could not be started in"),
+        "{refused}"
+    );
     std::fs::remove_dir_all(stage.work()).expect("removed");
     let gone = shown(&stage.ask(&claude("PreToolUse", "exit 0")).await);
-    assert!(gone.starts_with("failed: ") && gone.contains("is not there or not a folder"), "{gone}");
+    assert!(
+        gone.starts_with("deny: it can't be run: ") && gone.contains("is not there or not a folder"),
+        "{gone}"
+    );
 }
 
 #[tokio::test]
