@@ -10,6 +10,7 @@
 //! | `point.rs` | events by their names |
 //! | `matcher.rs`, `condition.rs` | which questions a hook is asked |
 //! | `tool.rs`, `tool/` | tools, arguments and results under the names that scripts know |
+//! | `face.rs`, `face/` | calls in the shapes that scripts know, where they have others |
 //! | `question.rs` | a hook's JSON input |
 //! | `command.rs`, `whereabouts.rs`, `http.rs` | asking a command, where it runs, asking a server |
 //! | `reply.rs` | a hook's JSON answer |
@@ -28,6 +29,7 @@ mod background;
 mod command;
 mod condition;
 mod contract;
+mod face;
 mod http;
 mod import;
 mod matcher;
