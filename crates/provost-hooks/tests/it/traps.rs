@@ -73,6 +73,16 @@ async fn ten_megabytes_are_drained_and_a_cut_answer_is_none() {
 }
 
 #[tokio::test]
+async fn an_answer_behind_a_megabyte_of_text_is_noted() {
+    let script = r#"python3 -c 'print("x" * 1_200_000); print("{\"decision\":\"block\",\"reason\":\"no\"}")'"#;
+    let stage = Stage::new();
+    let answer = shown(&stage.ask(&claude("PreToolUse", script)).await);
+    assert!(answer.starts_with("continue | note: its output has other text before its JSON answer"), "{answer}");
+    let answer = shown(&stage.ask(&own("pre_tool_call", script)).await);
+    assert!(answer.starts_with("failed: its output has other text before its JSON answer"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_byte_order_mark_before_an_answer_is_skipped() {
     let stage = Stage::new();
     let json = r#"printf '\357\273\277{"decision":"block","reason":"no"}'"#;
