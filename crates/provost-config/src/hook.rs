@@ -3,6 +3,7 @@
 mod fields;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use provost_engine::Pattern;
 use provost_event::{
@@ -20,7 +21,7 @@ pub(crate) use fields::HOOK;
 
 /// What the list of hooks is for.
 pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at points of a run: before a tool call, after \
-    it, before a model call, at the session's begin and end. They get JSON on standard input, in the workspace. Those \
+    it, before a model call, at the session's begin and end. They get JSON on standard input. Those \
     of one point are asked in the order in which they stand, the user's first, and the first that doesn't let it \
     pass decides. Each names its event and exactly one of command, program, url, prompt or agent; or stands alone with \
     import. \
@@ -64,6 +65,8 @@ pub struct Hook {
     reminders: Option<bool>,
     import: Option<ImportSource>,
     env: Vec<String>,
+    /// The folder of the project, from which its relative paths are.
+    pub(crate) project: Option<PathBuf>,
     /// Where it begins.
     pub source: Source,
     /// Where each of its fields was given.
@@ -143,7 +146,7 @@ impl Hook {
             timeout_ms: self.timeout_ms(),
             on_failure: self.on_failure.unwrap_or(on_failure),
             may_remind: self.reminders.unwrap_or(is_foreign),
-            setup: HookSetup { times, ..HookSetup::default() },
+            setup: HookSetup { times, project: self.project.clone(), ..HookSetup::default() },
         })
     }
 
@@ -265,6 +268,7 @@ impl Item for Hook {
             reminders: None,
             import: None,
             env: Vec::new(),
+            project: None,
             source,
             places: BTreeMap::new(),
         };

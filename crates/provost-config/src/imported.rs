@@ -6,7 +6,7 @@ mod source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use provost_event::{HookContract, HookPolicy, HookProgram, OnFailure};
+use provost_event::{HookContract, HookPolicy, HookProgram, PointRefusal};
 use provost_harness::Redactor;
 use provost_hooks::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hooks};
 
@@ -86,11 +86,13 @@ pub(crate) fn import(loading: &mut Loading, with: &Importing<'_>) {
     for placed in loading.settings.all_hooks() {
         if let Some(script) = missing_script(&placed.policy, &folder) {
             let name = &placed.policy.name;
-            let then = match placed.policy.on_failure {
-                OnFailure::Continue => "it checks nothing",
-                OnFailure::Deny => "its answer is no",
+            let then = match placed.policy.point.refusal() {
+                PointRefusal::None => "it does nothing",
+                PointRefusal::Deny | PointRefusal::Pause | PointRefusal::Abort => {
+                    "what it is asked about is refused"
+                }
             };
-            let why = format!("its script {} isn't there, so that {then}", script.display());
+            let why = format!("its script {} isn't there: {then}", script.display());
             loading.skipped.insert(0, format!("{}: the hook {name}: {why}", placed.place));
         }
     }

@@ -134,6 +134,8 @@ pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
             }
         }
     }
+    let folder = loading.project.folder.clone();
+    loading.settings.hooks.iter_mut().for_each(|hook| hook.project = Some(folder.clone()));
     load_variables(&mut loading, request.variables);
     load_flags(&mut loading, request.flags);
     if request.scope == Scope::Project {

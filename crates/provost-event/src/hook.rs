@@ -155,11 +155,11 @@ pub struct HookPolicy {
     pub setup: HookSetup,
 }
 
-/// What the program of an imported hook runs with besides its command.
+/// What the program of a hook runs with besides its command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HookSetup {
-    /// The project's folder, which holds the folder with the file that the hook stands in; absent: the workspace.
+    /// The project's folder, in which relative paths of its command begin; absent: the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<PathBuf>,
     /// Variables with their values. None of them is a secret.

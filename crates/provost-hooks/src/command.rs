@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::future::pending;
+use std::path::Path;
 use std::time::Duration;
 
 use provost_event::{HookProgram, HookSetup, SessionId};
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::background::Background;
 use crate::question::HookQuery;
+use crate::whereabouts::folder_of;
 
 /// Bytes kept of standard output, and of standard error: a longer answer is incomplete.
 pub(crate) const HOOK_OUTPUT_BYTES_MAX: usize = 1024 * 1024;
@@ -72,7 +74,8 @@ impl<'a> Command<'a> {
             program,
             args,
             env,
-            cwd: asked.question.folder.to_path_buf(),
+            cwd: folder_of(self.program, self.setup, self.project(asked), &asked.question.folder)
+                .to_path_buf(),
             input: question,
             keep_bytes_max: HOOK_OUTPUT_BYTES_MAX,
             timeout: self.timeout,
@@ -102,10 +105,15 @@ impl<'a> Command<'a> {
         }
     }
 
+    /// The folder of the project whose settings have the hook.
+    fn project(self, asked: HookQuery<'a>) -> &'a Path {
+        self.setup.project.as_deref().unwrap_or(&asked.question.workspace)
+    }
+
     /// The environment variables of every command, and those that its file sets for its kind.
     fn own_env(self, asked: HookQuery<'_>) -> Vec<(&'a str, OsString)> {
         let session = asked.session();
-        let project = self.setup.project.as_deref().unwrap_or(&asked.question.workspace);
+        let project = self.project(asked);
         let mut env = vec![
             ("CLAUDE_PROJECT_DIR", project.as_os_str().to_owned()),
             ("CLAUDE_CODE_SESSION_ID", SessionId::root(session.run).to_string().into()),

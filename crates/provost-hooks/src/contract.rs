@@ -8,9 +8,14 @@ use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, counted, 
 use provost_process::{Captured, Ending, Finished};
 
 use crate::command::HOOK_OUTPUT_BYTES_MAX;
-use crate::meaning::{Meaning, NO_REASON, of_reply, refusal};
+use crate::meaning::{Meaning, NO_REASON, not_run, of_reply, refusal};
 use crate::question::HookQuery;
 use crate::reply::{self, HookReply};
+
+/// What a shell exits with if a program isn't executable.
+const NOT_EXECUTABLE: i32 = 126;
+/// What a shell exits with if a program isn't there.
+const NOT_FOUND: i32 = 127;
 
 /// The meaning of a command's exit status and output.
 pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Finished) -> Meaning {
@@ -22,6 +27,9 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
         (Ending::Exited(2), _) => reading.refused(printed),
         (Ending::Exited(3), HookContract::Provost) => reading.ended(printed),
         _ if printed.is_cut => of_cut(hook, asked, too_long(finished)),
+        (Ending::Exited(code @ (NOT_EXECUTABLE | NOT_FOUND)), contract) if !printed.answers(contract) => {
+            not_run(asked, contract, &format!("exit status {code}: {}", printed.first_line()))
+        }
         (Ending::Exited(0), HookContract::Codex) => reading.codex(printed),
         (Ending::Exited(code), HookContract::Codex) => {
             Meaning::nothing().note(decides_nothing(code, printed.first_line()))
@@ -114,6 +122,11 @@ impl Printed {
         both.into_iter()
             .find(|(_, text)| !text.is_empty())
             .map(|(how_much, text)| format!("{how_much}{text}"))
+    }
+
+    /// Whether it has a valid answer that counts with an exit status other than 0.
+    const fn answers(&self, contract: HookContract) -> bool {
+        matches!((&self.said, contract), (HookReply::Reply(_), HookContract::Claude))
     }
 
     fn first_line(&self) -> &str {

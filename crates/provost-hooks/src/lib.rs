@@ -10,8 +10,9 @@
 //! | `point.rs` | events by their names |
 //! | `matcher.rs`, `condition.rs` | which questions a hook is asked |
 //! | `tool.rs`, `tool/` | tools, arguments and results under the names that scripts know |
+//! | `face.rs`, `face/` | calls in the shapes that scripts know, where they have others |
 //! | `question.rs` | a hook's JSON input |
-//! | `command.rs`, `http.rs`, `model.rs` | asking a command, a server, a model |
+//! | `command.rs`, `whereabouts.rs`, `http.rs`, `model.rs` | asking a command, where it runs, asking a server, a model |
 //! | `reply.rs` | a hook's JSON answer |
 //! | `meaning.rs` | the decision of a reply or a refusal at a hook point |
 //! | `contract.rs` | the contracts: exit statuses, output, replies |
@@ -28,6 +29,7 @@ mod background;
 mod command;
 mod condition;
 mod contract;
+mod face;
 mod http;
 mod import;
 mod matcher;
@@ -40,6 +42,7 @@ mod reply;
 mod spill;
 mod tool;
 mod transcript;
+mod whereabouts;
 
 pub use import::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hooks};
 pub use matcher::{check_matcher, matches_any, matches_nothing};

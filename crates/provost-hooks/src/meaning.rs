@@ -1,9 +1,10 @@
 //! The decision of a reply or a refusal at a hook point.
 
-use provost_event::{HookContract, HookDecision, HookPoint, Json, PointRefusal};
+use provost_event::{HookContract, HookDecision, HookPoint, Json, OnFailure, PointRefusal};
 use provost_harness::HookAnswer;
 use serde_json::Value;
 
+use crate::face::FaceChange;
 use crate::point::rules;
 use crate::question::{HookQuery, value_of};
 use crate::reply::{
@@ -79,6 +80,45 @@ impl Meaning {
         HookAnswer { decision: self.decision, reminders: self.reminders, note, replacement: self.replacement }
     }
 
+    /// The strictest of a hook's answers about the faces of one call. It allows the call only if it was asked about all of
+    /// them and allows each.
+    pub(crate) fn strictest(answers: Vec<Self>, on_failure: OnFailure, is_all: bool) -> Self {
+        let rank = |decision: &HookDecision| match (decision, on_failure) {
+            (HookDecision::Allow, _) => 0,
+            (HookDecision::Continue, _) => 1,
+            (
+                HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_),
+                OnFailure::Continue,
+            ) => 2,
+            (HookDecision::Ask(_), _) => 3,
+            (
+                HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_),
+                OnFailure::Deny,
+            ) => 4,
+            (HookDecision::Deny(_), _) => 5,
+            (HookDecision::Pause(_), _) => 6,
+            (HookDecision::Abort(_), _) => 7,
+        };
+        let stricter = |one: Self, next: Self| {
+            let (mut strict, other) =
+                if rank(&next.decision) > rank(&one.decision) { (next, one) } else { (one, next) };
+            strict.reminders.extend(other.reminders);
+            strict.notes.extend(other.notes);
+            strict.replacement = strict.replacement.or(other.replacement);
+            strict
+        };
+        let mut said = answers.into_iter().reduce(stricter).unwrap_or_else(Self::nothing);
+        if !is_all && said.decision == HookDecision::Allow {
+            said.decision = HookDecision::Continue;
+        }
+        if said.refuses {
+            said.replacement = None;
+        }
+        said.reminders.dedup();
+        said.notes.dedup();
+        said
+    }
+
     fn decide(mut self, decision: HookDecision) -> Self {
         self.refuses =
             matches!(decision, HookDecision::Deny(_) | HookDecision::Abort(_) | HookDecision::Pause(_));
@@ -103,6 +143,21 @@ pub(crate) fn refusal(asked: HookQuery<'_>, contract: HookContract, reason: Stri
         PointRefusal::Deny => said.decide(HookDecision::Deny(reason)),
         PointRefusal::Pause => said.decide(HookDecision::Pause(reason)),
         PointRefusal::Abort => said.decide(HookDecision::Abort(reason)),
+    }
+}
+
+/// The decision of a hook whose program couldn't be run: where hooks decide, it isn't known that nothing objects. What
+/// would end the run only suspends it, since the remedy is a repaired hook.
+pub(crate) fn not_run(asked: HookQuery<'_>, contract: HookContract, why: &str) -> Meaning {
+    let rules = rules(asked.point);
+    let reason = format!("it can't be run: {why}");
+    if rules.call_was_made || (contract.is_foreign() && !rules.claude_refuses) {
+        return Meaning::failed(reason);
+    }
+    match asked.point.refusal() {
+        PointRefusal::None => Meaning::failed(reason),
+        PointRefusal::Deny => Meaning::nothing().decide(HookDecision::Deny(reason)),
+        PointRefusal::Pause | PointRefusal::Abort => Meaning::nothing().decide(HookDecision::Pause(reason)),
     }
 }
 
@@ -197,13 +252,31 @@ fn for_person(said: Meaning, asked: HookQuery<'_>, decision: Option<RequestDecis
 
 /// With the arguments that the hook proposes for the call, unless they are the call's own.
 fn with_input(mut said: Meaning, asked: HookQuery<'_>, wanted: Option<Value>) -> Meaning {
-    let (Some(wanted), Some(call)) = (wanted, asked.call()) else { return said };
+    let (Some(mut wanted), Some(call)) = (wanted, asked.call()) else { return said };
+    if let (Some(face), Value::Object(fields)) = (asked.face(), &mut wanted) {
+        fields.retain(|name, value| face.more.get(name) != Some(value));
+    }
     let input = value_of(&call.input);
     let Some(wanted) = tool::call_changed(call, &input, &wanted, &asked.question.workspace) else {
         return said;
     };
+    let other = match asked.face().map(|face| &face.change) {
+        None | Some(FaceChange::Whole) => wanted,
+        Some(FaceChange::Command(field)) => {
+            let mut own = asked.own_call().map(|call| value_of(&call.input)).unwrap_or_default();
+            let command = wanted.get("command").cloned();
+            if let (Value::Object(own), Some(command)) = (&mut own, command) {
+                own.insert(field.clone(), command);
+            }
+            own
+        }
+        Some(FaceChange::Impossible) => {
+            let why = format!("a hook wants this part of the call to be made with other arguments: {wanted}");
+            return said.decide(HookDecision::Deny(why));
+        }
+    };
     // A value that was just read from JSON can be written as JSON.
-    said.replacement = Json::of(&wanted).ok();
+    said.replacement = Json::of(&other).ok();
     said
 }
 

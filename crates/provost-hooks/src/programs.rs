@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, HookProgram, HookWaiting, SessionId};
 use provost_harness::{Clock, HookAnswer, HookPrograms, HookQuestion, HookTranscript, HookUrgency, Redactor};
 use provost_process::MAYBE_LEFT;
@@ -15,9 +16,10 @@ use crate::background::{Background, RUNNING_MAX};
 use crate::command::Command;
 use crate::condition;
 use crate::contract::{of_body, of_command, of_cut};
+use crate::face::FACES_MAX;
 use crate::http::{Address, Body, Poster};
 use crate::matcher::Matchers;
-use crate::meaning::Meaning;
+use crate::meaning::{Meaning, not_run, refusal};
 use crate::model;
 use crate::question::HookQuery;
 use crate::spill::{capped, texts};
@@ -108,6 +110,32 @@ impl Asking {
         hook.condition.as_deref().map_or(Ok(true), |condition| condition::holds(condition, asked))
     }
 
+    /// Whether it selects the question, or one about a face of its call.
+    fn chosen_in_any(&self, hook: &HookPolicy, asked: HookQuery<'_>) -> bool {
+        let faces = asked.faces();
+        let chosen = |asked| self.chosen(hook, asked).unwrap_or(true);
+        if faces.is_empty() { chosen(asked) } else { faces.iter().any(|face| chosen(asked.about_face(face))) }
+    }
+
+    /// Asks about each face of the call at the same time; the strictest answer counts.
+    async fn faced(&self, hook: &HookPolicy, asked: HookQuery<'_>, cancel: &CancellationToken) -> Meaning {
+        let faces = asked.faces();
+        if faces.is_empty() {
+            return self.run_program(hook, asked, cancel).await;
+        }
+        if faces.len() > FACES_MAX {
+            let why = format!(
+                "a call that changes more than {FACES_MAX} files is too large for hooks: make several calls"
+            );
+            return refusal(asked, hook.contract, why);
+        }
+        let chosen = faces.iter().map(|face| asked.about_face(face));
+        let chosen = chosen.filter(|asked| self.chosen(hook, *asked).unwrap_or(true)).collect::<Vec<_>>();
+        let is_all = chosen.len() == faces.len();
+        let answers = chosen.into_iter().map(|asked| self.run_program(hook, asked, cancel));
+        Meaning::strictest(join_all(answers).await, hook.on_failure, is_all)
+    }
+
     async fn run_program(
         &self,
         hook: &HookPolicy,
@@ -138,7 +166,7 @@ impl Asking {
                 match command.ask(asked, question, &self.background, cancel).await {
                     Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
                     Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
-                    Err(why) => Meaning::failed(why),
+                    Err(why) => not_run(asked, hook.contract, &why),
                 }
             }
         }
@@ -151,7 +179,7 @@ impl Asking {
         point: HookPoint,
         cancel: &CancellationToken,
     ) -> HookAnswer {
-        let meaning = self.run_program(hook, HookQuery::by(hook, question, point), cancel).await;
+        let meaning = self.faced(hook, HookQuery::by(hook, question, point), cancel).await;
         let mut answer = meaning.into_answer();
         texts(&mut answer).into_iter().for_each(|text| self.redactor.mask_known(text));
         capped(answer, self.spill.as_deref()).await
@@ -185,7 +213,7 @@ impl HookPrograms for ProgramHooks {
     /// A hook with an invalid matcher or condition is asked, so that the problem is reported: its answer is that
     /// it has none.
     fn wants(&self, hook: &HookPolicy, question: &HookQuestion, point: HookPoint) -> bool {
-        self.asking.chosen(hook, HookQuery::by(hook, question, point)).unwrap_or(true)
+        self.asking.chosen_in_any(hook, HookQuery::by(hook, question, point))
     }
 
     async fn ask(

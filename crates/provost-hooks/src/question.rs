@@ -11,6 +11,7 @@ use provost_event::{
 use provost_harness::{HookAgent, HookQuestion, HookQuestionTrigger};
 use serde_json::{Map, Value, json};
 
+use crate::face::{Face, faces};
 use crate::matcher::Names;
 use crate::point::{event_name, rules};
 use crate::tool;
@@ -26,13 +27,39 @@ pub(crate) struct HookQuery<'a> {
     pub(crate) question: &'a HookQuestion,
     pub(crate) point: HookPoint,
     contract: HookContract,
+    hook: &'a HookPolicy,
     /// The folder of the hook's project.
     project: Option<&'a Path>,
+    /// The face of the call that it is about, if not the call itself.
+    face: Option<&'a Face>,
 }
 
 impl<'a> HookQuery<'a> {
     pub(crate) fn by(hook: &'a HookPolicy, question: &'a HookQuestion, point: HookPoint) -> Self {
-        Self { question, point, contract: hook.contract, project: hook.setup.project.as_deref() }
+        Self {
+            question,
+            point,
+            contract: hook.contract,
+            hook,
+            project: hook.setup.project.as_deref(),
+            face: None,
+        }
+    }
+
+    /// The same question about one face of its call.
+    pub(crate) const fn about_face(self, face: &'a Face) -> Self {
+        Self { face: Some(face), ..self }
+    }
+
+    /// The face of the call in question.
+    pub(crate) const fn face(self) -> Option<&'a Face> {
+        self.face
+    }
+
+    /// The faces of the call in question; none: it is asked about as it is.
+    pub(crate) fn faces(self) -> Vec<Face> {
+        let call = self.own_call().filter(|_| rules(self.point).is_about_a_call);
+        call.map(|call| faces(self.hook, call)).unwrap_or_default()
     }
 
     pub(crate) const fn session(self) -> SessionId {
@@ -81,8 +108,13 @@ impl<'a> HookQuery<'a> {
         }
     }
 
-    /// The tool call in question.
+    /// The tool call in question, in the shape of its face.
     pub(crate) fn call(self) -> Option<&'a CallDetails> {
+        self.face.map_or_else(|| self.own_call(), |face| Some(&face.call))
+    }
+
+    /// The tool call in question as it is made.
+    pub(crate) fn own_call(self) -> Option<&'a CallDetails> {
         match self.details() {
             HookCallDetails::Call(call) | HookCallDetails::Result { call, .. } => Some(call),
             _ => None,
@@ -235,7 +267,9 @@ impl<'a> HookQuery<'a> {
             | HookTrigger::Spawn { .. }
             | HookTrigger::Approval { .. }
             | HookTrigger::Result { .. }
-            | HookTrigger::ChildEnd { .. } => self.call().map_or_else(empty, |call| self.call_fields(call)),
+            | HookTrigger::ChildEnd { .. } => {
+                self.own_call().map_or_else(empty, |call| self.call_fields(call))
+            }
             HookTrigger::Compaction => {
                 json!({ "trigger": COMPACTION_TRIGGER, "custom_instructions": "" })
             }
@@ -246,7 +280,7 @@ impl<'a> HookQuery<'a> {
     }
 
     fn call_fields(self, call: &CallDetails) -> Value {
-        let mut fields = self.told(call);
+        let mut fields = self.told(call, self.face);
         let more = match self.point {
             HookPoint::Notification => notification(
                 self.about(),
@@ -262,17 +296,21 @@ impl<'a> HookQuery<'a> {
         Value::Object(fields)
     }
 
-    /// A call under both of its names.
-    fn told(self, call: &CallDetails) -> Map<String, Value> {
-        let input = value_of(&call.input);
+    /// A call under both of its names, in the shape of `face`.
+    fn told(self, call: &CallDetails, face: Option<&Face>) -> Map<String, Value> {
+        let shown = face.map_or(call, |face| &face.call);
+        let mut told = tool::call_input(shown, &value_of(&shown.input), &self.question.workspace);
+        if let (Some(face), Value::Object(told)) = (face, &mut told) {
+            told.extend(face.more.clone());
+        }
         let mut fields = Map::new();
         put(
             &mut fields,
             json!({
-                "tool_name": tool::told_name(call, self.contract),
-                "tool_input": tool::told_input(call, &input, &self.question.workspace, self.contract),
+                "tool_name": tool::call_name(shown),
+                "tool_input": told,
                 "provost_tool": call.tool.name,
-                "provost_input": input,
+                "provost_input": value_of(&call.input),
             }),
         );
         fields
@@ -287,7 +325,7 @@ impl<'a> HookQuery<'a> {
             }
             HookCallDetails::Result { call, finished } => self.result(call, *finished),
             HookCallDetails::Batch { calls } => {
-                let calls = calls.iter().map(|(call, seq)| self.batched(call, *seq));
+                let calls = calls.iter().flat_map(|(call, seq)| self.batched(call, *seq));
                 json!({ "tool_calls": calls.collect::<Vec<_>>() })
             }
             HookCallDetails::Text { tool_calls, last_text } => {
@@ -307,7 +345,8 @@ impl<'a> HookQuery<'a> {
         }
     }
 
-    fn result(self, call: &CallDetails, seq: Seq) -> Value {
+    fn result(self, own: &CallDetails, seq: Seq) -> Value {
+        let call = self.call().unwrap_or(own);
         let input = value_of(&call.input);
         let finished = self.finished(seq);
         let duration = finished.map(|finished| finished.duration_ms);
@@ -335,11 +374,17 @@ impl<'a> HookQuery<'a> {
         Value::Object(fields)
     }
 
-    fn batched(self, call: &CallDetails, seq: Seq) -> Value {
-        let mut fields = self.told(call);
+    /// A call of a batch, once for each of its faces.
+    fn batched(self, call: &CallDetails, seq: Seq) -> Vec<Value> {
+        let faces = faces(self.hook, call);
+        let shapes = if faces.is_empty() { vec![None] } else { faces.iter().map(Some).collect() };
         let output = self.finished(seq).map(|finished| finished.output.as_str());
-        put(&mut fields, json!({ "tool_use_id": call.call, "tool_response": output }));
-        Value::Object(fields)
+        let told = shapes.into_iter().map(|face| {
+            let mut fields = self.told(call, face);
+            put(&mut fields, json!({ "tool_use_id": call.call, "tool_response": output }));
+            Value::Object(fields)
+        });
+        told.collect()
     }
 
     /// The fields about the coming suspension or end, at each of its hook points.

@@ -101,6 +101,9 @@ const NEVER_TAKEN: &[&str] = &[
     "reloadSkills",
 ];
 
+/// Lines of a text that are tried as the beginning of an answer.
+const ANSWERS_TRIED_MAX: usize = 64;
+
 /// The output without white space at its ends and a byte order mark.
 pub(crate) fn text_of(output: &str) -> &str {
     output.trim_start_matches('\u{feff}').trim()
@@ -113,7 +116,7 @@ pub(crate) fn read(output: &str, event: &str) -> HookReply {
         return HookReply::Nothing;
     }
     if !text.starts_with('{') {
-        return HookReply::Text { text: text.to_owned(), complaint: None };
+        return HookReply::Text { text: text.to_owned(), complaint: answer_within(text) };
     }
     match serde_json::from_str::<Value>(text) {
         Ok(value) => read_object(value, event),
@@ -122,6 +125,25 @@ pub(crate) fn read(output: &str, event: &str) -> HookReply {
             HookReply::Text { text: text.to_owned(), complaint }
         }
     }
+}
+
+/// Complains about an answer behind other text, which a script that prints both means to count.
+fn answer_within(text: &str) -> Option<String> {
+    let is_answer = |value: &Value| {
+        let names = ONLY_WITHIN.iter().chain(&["hookSpecificOutput", "decision", "continue"]);
+        names.into_iter().any(|name| value.get(*name).is_some())
+    };
+    let mut lines = text.match_indices('\n').map(|(at, _)| text.get(at..).unwrap_or_default().trim_start());
+    let mut objects = lines.by_ref().filter(|rest| rest.starts_with('{')).take(ANSWERS_TRIED_MAX);
+    let found = objects.any(|rest| {
+        let first = serde_json::Deserializer::from_str(rest).into_iter::<Value>().next();
+        first.is_some_and(|first| first.is_ok_and(|value| is_answer(&value)))
+    });
+    found.then(|| {
+        "its output has other text before its JSON answer, so that the answer counts for nothing: only an answer that its \
+         output begins with counts"
+            .to_owned()
+    })
 }
 
 fn read_object(value: Value, event: &str) -> HookReply {

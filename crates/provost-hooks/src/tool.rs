@@ -9,10 +9,7 @@ use std::path::Path;
 use provost_event::{HookContract, ToolIdentity, ToolSubject};
 use serde_json::{Map, Value, json};
 
-mod patch;
-
 pub(crate) use agent::{call_changed, call_input, call_name, call_names, kind, kind_names};
-pub(crate) use patch::{told_input, told_name};
 use path::{absolute, relative};
 pub(crate) use response::{error_text, response};
 
@@ -76,6 +73,7 @@ const MAPPINGS: &[Mapping] = &[
             field("command", "command", Form::Same),
             field("description", "description", Form::Same),
             field("timeout_secs", "timeout", Form::Seconds),
+            field("background", "run_in_background", Form::Same),
         ],
         fixed: &[("run_in_background", Fixed::False)],
     },
@@ -143,7 +141,12 @@ pub(crate) fn takes_paths(name: &str) -> bool {
 }
 
 fn mapping(tool: &ToolIdentity) -> Option<&'static Mapping> {
-    MAPPINGS.iter().find(|mapping| mapping.name == name_elsewhere(tool))
+    // Several edits have the fields of one.
+    let name = match name_elsewhere(tool) {
+        "MultiEdit" => "Edit",
+        name => name,
+    };
+    MAPPINGS.iter().find(|mapping| mapping.name == name)
 }
 
 /// The tool's name in scripts.
@@ -319,6 +322,7 @@ mod tests {
     fn inputs() -> Vec<(&'static str, Value)> {
         vec![
             ("shell", json!({ "command": "ls", "timeout_secs": 5, "description": "looks" })),
+            ("shell", json!({ "command": "ls", "background": true })),
             ("read_file", json!({ "path": "src/a.rs", "offset": 3, "limit": 4 })),
             ("read_file", json!({ "path": "output:abc" })),
             ("write_file", json!({ "path": "/elsewhere/b", "content": "x" })),

@@ -127,7 +127,7 @@ fn a_hook_whose_script_isnt_there_is_named() {
     let line = "the hook gone.sh (PreToolUse Bash): its script ";
     let checked = scene.provost(&["check"]);
     assert!(
-        checked.stdout.contains(line) && checked.stdout.contains("so that it checks nothing"),
+        checked.stdout.contains(line) && checked.stdout.contains("what it is asked about is refused"),
         "{checked:?}"
     );
     let done = ran(&scene, &[]);

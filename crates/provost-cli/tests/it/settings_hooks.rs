@@ -214,7 +214,39 @@ fn a_hook_reaches_the_policy_with_its_defaults() {
             "on_failure": "continue",
         },
     ]);
+    let mut hooks = hooks;
+    for hook in hooks.as_array_mut().unwrap() {
+        let setup = hook.as_object_mut().unwrap().remove("setup").unwrap();
+        assert!(setup["project"].as_str().unwrap().ends_with("/work"), "{setup}");
+    }
     assert_eq!(hooks, expected);
+}
+
+/// Two calls, with which an agent leaves the project's folder and gets round a guard that is looked up there.
+const LEAVES: &str = "answers: [{ tools: [{ shell: { command: 'mkdir -p sub/.claude; touch sub/.claude/guard.sh; chmod +x sub/.claude/guard.sh; cd sub' } }] }, \
+    { tools: [{ shell: { command: touch made } }] }, { text: done }]";
+
+#[test]
+fn an_agent_that_changes_its_folder_does_not_lose_its_guards() {
+    let guard = "#!/bin/sh\ngrep -q 'touch made' && { echo 'not that' >&2; exit 2; }\nexit 0\n";
+    let imported = r#"{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":".claude/guard.sh"}]}]}}"#;
+    for settings in [
+        "[hooks]\nimport = [\"claude\"]\n",
+        "[[hooks]]\nevent = \"pre_tool_call\"\nmatcher = \"shell\"\ncommand = \".claude/guard.sh\"\n",
+    ] {
+        let scene = Scene::scripted(LEAVES);
+        scene.write("work/.claude/settings.json", imported);
+        scene.write("work/.claude/guard.sh", guard);
+        std::fs::set_permissions(
+            scene.path("work/.claude/guard.sh"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
+        let scene = scene.with_settings(settings).trusted();
+        let ran = scene.provost(&["run", "x"]);
+        assert!(ran.stderr.contains("not that"), "{ran:?}");
+        assert!(!scene.path("work/sub/made").exists(), "{ran:?}");
+    }
 }
 
 const CLAUDES: &str = r#"{"hooks":{

@@ -46,14 +46,15 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         kind: Kind::Words(|hook, text| hook.command = Some(text)),
         default: SettingDefault::Unset("there is another of the five"),
         example: r#""./scripts/no-force-push.sh""#,
-        words: "A command for `sh -c`, run in the workspace.",
+        words: "A command for `sh -c`, run in the agent's current folder; one that names a script by a relative path, in the \
+                project's.",
         ..field("command")
     },
     Setting {
         kind: Kind::Line(|hook, text| hook.program = Some(text)),
         default: SettingDefault::Unset("there is another of the five"),
         example: r#""/usr/local/bin/guard""#,
-        words: "A program that is run without a shell.",
+        words: "A program that is run without a shell; a relative path is one from the project's folder.",
         ..field("program")
     },
     Setting {

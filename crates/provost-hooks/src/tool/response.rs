@@ -27,7 +27,7 @@ pub(crate) fn response(
             "isImage": false,
         }),
         "Write" => json!({ "filePath": told("file_path"), "success": done }),
-        "Edit" => json!({
+        "Edit" | "MultiEdit" => json!({
             "filePath": told("file_path"),
             "oldString": told("old_string"),
             "newString": told("new_string"),

@@ -84,7 +84,10 @@ async fn json_decides_on_every_exit_status_but_two_always_blocks() {
             "deny: why | note: its JSON answer counts for nothing: unknown variant `deny`, expected `approve` or `block`",
         ),
         (with(&format!("echo; echo '  '; {DENY}"), "true"), "deny: no rm"),
-        (with(&format!("echo 'welcome'; {DENY}"), "true"), "continue"),
+        (
+            with(&format!("echo 'welcome'; {DENY}"), "true"),
+            "continue | note: its output has other text before its JSON answer, so that the answer counts for nothing: only an answer that its output begins with counts",
+        ),
     ];
     for (script, expected) in cases {
         assert_eq!(shown(&Stage::new().ask(&claude("PreToolUse", &script)).await), expected, "{script}");

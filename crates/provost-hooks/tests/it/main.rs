@@ -13,6 +13,7 @@ mod choosing;
 #[cfg(test)]
 mod claude;
 #[cfg(test)]
+mod faces;
 mod http;
 #[cfg(test)]
 mod import;

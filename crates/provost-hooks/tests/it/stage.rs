@@ -340,6 +340,22 @@ pub(crate) async fn check(cases: &[(&str, &str, &str)], hook: fn(&str, &str) -> 
 
 /// A tool as it is called everywhere.
 fn identity(name: &str) -> ToolIdentity {
+    let several = |aliases: &[&str], subject| ToolIdentity {
+        aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+        subject,
+        ..ToolIdentity::unknown(name)
+    };
+    match name {
+        "terminal" => {
+            let fields = ["command", "text"].map(str::to_owned).to_vec();
+            return several(&[], ToolSubject::Typed { fields, keys: None, submit: None });
+        }
+        "apply_patch" => {
+            let aliases = ["ApplyPatch", "Edit", "MultiEdit", "Write", "edit_file", "write_file"];
+            return several(&aliases, ToolSubject::Patch { field: "input".to_owned() });
+        }
+        _ => {}
+    }
     let alias = match name {
         "shell" => "Bash",
         "read_file" => "Read",

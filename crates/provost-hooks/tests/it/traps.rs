@@ -73,6 +73,16 @@ async fn ten_megabytes_are_drained_and_a_cut_answer_is_none() {
 }
 
 #[tokio::test]
+async fn an_answer_behind_a_megabyte_of_text_is_noted() {
+    let script = r#"python3 -c 'print("x" * 1_200_000); print("{\"decision\":\"block\",\"reason\":\"no\"}")'"#;
+    let stage = Stage::new();
+    let answer = shown(&stage.ask(&claude("PreToolUse", script)).await);
+    assert!(answer.starts_with("continue | note: its output has other text before its JSON answer"), "{answer}");
+    let answer = shown(&stage.ask(&own("pre_tool_call", script)).await);
+    assert!(answer.starts_with("failed: its output has other text before its JSON answer"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_byte_order_mark_before_an_answer_is_skipped() {
     let stage = Stage::new();
     let json = r#"printf '\357\273\277{"decision":"block","reason":"no"}'"#;
@@ -205,21 +215,27 @@ async fn no_arguments_mean_no_shell() {
     let stage = Stage::new();
     let program = HookProgram::Exec { program: "echo no >&2; exit 2".to_owned(), args: Vec::new() };
     let answer = shown(&stage.ask(&HookPolicy { program: Some(program), ..claude("PreToolUse", "") }).await);
-    assert!(answer.starts_with("failed: \"echo no >&2; exit 2\" was not found"), "{answer}");
+    assert!(answer.starts_with("deny: it can't be run: \"echo no >&2; exit 2\" was not found"), "{answer}");
 }
 
 #[tokio::test]
 async fn what_cannot_be_started_is_told() {
     let stage = Stage::new();
     let missing = shown(&stage.ask(&claude("PreToolUse", "./none.sh")).await);
-    assert!(missing.starts_with("continue | note: exit status 127, which decides nothing: "), "{missing}");
+    assert!(missing.starts_with("deny: it can't be run: exit status 127: "), "{missing}");
     std::fs::write(stage.work().join("plain.txt"), "text").expect("written");
     let program = HookProgram::Exec { program: "./plain.txt".to_owned(), args: Vec::new() };
     let refused = shown(&stage.ask(&HookPolicy { program: Some(program), ..claude("PreToolUse", "") }).await);
-    assert!(refused.starts_with("failed: \"./plain.txt\" could not be started in"), "{refused}");
+    assert!(
+        refused.starts_with("deny: it can't be run: \"./plain.txt\" could not be started in"),
+        "{refused}"
+    );
     std::fs::remove_dir_all(stage.work()).expect("removed");
     let gone = shown(&stage.ask(&claude("PreToolUse", "exit 0")).await);
-    assert!(gone.starts_with("failed: ") && gone.contains("is not there or not a folder"), "{gone}");
+    assert!(
+        gone.starts_with("deny: it can't be run: ") && gone.contains("is not there or not a folder"),
+        "{gone}"
+    );
 }
 
 #[tokio::test]

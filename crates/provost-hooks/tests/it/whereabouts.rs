@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use provost_event::{HookPolicy, HookProgram, HookSetup};
+use provost_event::{HookContract, HookPolicy, HookProgram, HookSetup};
 
 use crate::stage::{Stage, claude, shown};
 
@@ -31,6 +31,64 @@ async fn a_commit_guard_sees_the_repository_that_the_agent_went_to() {
     assert_eq!(shown(&stage.ask(&guard).await), "continue");
     stage.current = "work/inner".into();
     assert_eq!(shown(&stage.ask(&guard).await), "deny: this one is frozen");
+}
+
+#[tokio::test]
+async fn a_relative_script_is_the_projects_wherever_the_agent_went() {
+    let mut stage = Stage::new();
+    stage.script("guard.sh", "#!/bin/sh\npwd >&2; exit 2\n");
+    fs::create_dir_all(stage.work().join("sub")).expect("a folder");
+    stage.script("sub/guard.sh", "#!/bin/sh\nexit 0\n");
+    let project = stage.work();
+    stage.current = "work/sub".into();
+    let denied = format!("deny: {}", project.display());
+    for command in ["./guard.sh", "sh guard.sh", "exec bash -c './guard.sh'"] {
+        for setup in
+            [HookSetup { project: Some(project.clone()), ..HookSetup::default() }, HookSetup::default()]
+        {
+            let hook = HookPolicy { setup, ..claude("PreToolUse", command) };
+            assert_eq!(shown(&stage.ask(&hook).await), denied, "{command}");
+            assert_eq!(
+                shown(&stage.ask(&HookPolicy { contract: HookContract::Provost, ..hook }).await),
+                denied
+            );
+        }
+    }
+    let exec = HookProgram::Exec { program: "./guard.sh".to_owned(), args: Vec::new() };
+    let hook = HookPolicy { program: Some(exec), ..claude("PreToolUse", "") };
+    assert_eq!(shown(&stage.ask(&hook).await), denied);
+}
+
+#[tokio::test]
+async fn a_hook_that_cannot_be_run_refuses_where_hooks_decide() {
+    let stage = Stage::new();
+    stage.script("plain.txt", "");
+    let contracts = [HookContract::Provost, HookContract::Claude, HookContract::Codex];
+    for contract in contracts {
+        let of = |event: &str, command: &str| HookPolicy { contract, ..claude(event, command) };
+        for (event, decision) in [
+            ("PreToolUse", "deny: it can't be run: exit status 127: "),
+            ("UserPromptSubmit", "deny: it can't be run: exit status 127: "),
+            ("Stop", "deny: it can't be run: exit status 127: "),
+            ("spawn", "deny: it can't be run: exit status 127: "),
+            ("PostToolBatch", "pause: it can't be run: exit status 127: "),
+            ("pre_llm_request", "pause: it can't be run: exit status 127: "),
+            ("PostToolUse", "failed: it can't be run: exit status 127: "),
+            ("SessionEnd", "failed: it can't be run: exit status 127: "),
+        ] {
+            let answer = shown(&stage.ask(&of(event, "./none.sh")).await);
+            assert!(answer.starts_with(decision), "{contract:?} {event}: {answer}");
+        }
+        let answer = shown(&stage.ask(&of("PreToolUse", "/dev/null")).await);
+        assert!(answer.starts_with("deny: it can't be run: exit status 126: "), "{contract:?}: {answer}");
+        let exec = HookProgram::Exec { program: "./none".to_owned(), args: Vec::new() };
+        let hook = HookPolicy { program: Some(exec), ..of("PreToolUse", "") };
+        let answer = shown(&stage.ask(&hook).await);
+        assert!(
+            answer.starts_with("deny: it can't be run: \"./none\" was not found"),
+            "{contract:?}: {answer}"
+        );
+    }
 }
 
 #[tokio::test]
