@@ -161,11 +161,11 @@ fn remove<'a>(made: impl DoubleEndedIterator<Item = &'a PathBuf>) {
         let Ok(facts) = path.symlink_metadata() else { continue };
         if facts.is_dir() {
             let _ = fs::remove_dir(path);
-        } else if facts.file_type().is_socket() {
-            let _ = fs::remove_file(path);
-        } else if facts.is_file()
-            && (facts.len() == 0 || fs::read(path).is_ok_and(|text| text == THIS_FOLDER.as_bytes()))
-        {
+            continue;
+        }
+        let is_empty_file = facts.is_file()
+            && (facts.len() == 0 || fs::read(path).is_ok_and(|text| text == THIS_FOLDER.as_bytes()));
+        if is_empty_file || facts.file_type().is_socket() {
             let _ = fs::remove_file(path);
         }
     }

@@ -20,7 +20,7 @@ pub(crate) fn private(folder: &Path) -> io::Result<()> {
 #[cfg(target_os = "linux")]
 pub(crate) fn unreadable(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    match fs::OpenOptions::new().write(true).create_new(true).mode(0).open(path) {
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }

@@ -9,8 +9,9 @@ use provost_harness::masked_paths;
 
 use crate::{FileRules, Places};
 
-/// Maximum entries that are mounted one by one: each takes time at each start.
-const ENTRIES_MAX: usize = 300;
+/// Maximum entries that are mounted one by one. The time of a start grows with their square: `bwrap` looks at all mounts
+/// for each.
+const ENTRIES_MAX: usize = 128;
 
 /// A folder of which only these entries are seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
