@@ -38,6 +38,7 @@ pub(crate) use terminal_status::TerminalStatus;
 
 use crate::attach::{Attendance, Hub};
 use crate::consent;
+use crate::reach::SubjectReach;
 
 /// Prompt for an agent that continues earlier work when there is no other prompt.
 const GO_ON: &str = "You were interrupted. Go on where you left off.";
@@ -52,6 +53,7 @@ pub(crate) struct TerminalDriver {
     desk: RecorderHandle,
     hub: Option<Hub>,
     attendance: watch::Receiver<Attendance>,
+    reach: SubjectReach,
     started: Instant,
     /// The question that was passed on and isn't answered yet.
     asked: Option<PendingQuestion>,
@@ -134,6 +136,7 @@ impl TerminalDriver {
                     let subject = trusting::subject_of(&ask, rows, exchange.workspace);
                     let shown = masked::ask_of(&ask, &self.redactor);
                     let shown = TerminalAsk { subject: subject.or(shown.subject), ..shown };
+                    let shown = self.reach.placed(shown).await;
                     let call = self.next_call(&ask);
                     if self.desk.hand_on(&ask, &call) {
                         self.asked = Some(PendingQuestion { ask, call: call.clone() });

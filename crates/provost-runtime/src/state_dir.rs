@@ -219,6 +219,7 @@ impl StateDir {
         };
         let gateway = around.programs.gateway;
         let gateway = gateway.map(|setup| setup.gateway(Arc::clone(&backend), Arc::clone(&around.redactor)));
+        let masked = Arc::new(MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]));
         let drivers = Drivers::new(DriversOptions {
             folder: self.terminals(),
             records: around.programs.records,
@@ -226,6 +227,7 @@ impl StateDir {
             passed: around.programs.passed,
             profiles: around.programs.profiles,
             gateway: gateway.map(|gateway| Arc::new(gateway) as Arc<dyn ModelGateway>),
+            masked: Arc::clone(&masked),
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
         let services = ServiceStarter {
@@ -241,7 +243,6 @@ impl StateDir {
             .with(shell.with_services(services))
             .with(Terminal::new().with_variables(around.env))
             .with(UseSkill::new(around.skills));
-        let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
             callback: around.callback,
@@ -251,7 +252,7 @@ impl StateDir {
             redactor: around.redactor,
             sandbox: Arc::new(self.sandbox(around.variables)),
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
-            masked: Arc::new(masked),
+            masked,
             ..HarnessDeps::new(backend, models, tools)
         })
     }

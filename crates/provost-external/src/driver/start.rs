@@ -18,6 +18,7 @@ use super::{GO_ON, OwnWords, RecorderHandle, TerminalDriver, storage};
 use crate::attach::Hub;
 use crate::drivers::DriversOptions;
 use crate::gateway::{Pointed, pointed};
+use crate::reach::SubjectReach;
 use crate::recording;
 
 /// The value of `TERM` for every program.
@@ -106,6 +107,7 @@ fn driver(
         desk,
         hub,
         attendance,
+        reach: SubjectReach::of(options, exchange),
         started: Instant::now(),
         asked: None,
         handed_on: 0,
