@@ -32,6 +32,8 @@ pub(crate) struct Frame {
     full: Vec<usize>,
     /// The last row that isn't blank.
     pub(crate) end: usize,
+    /// The texts of rows that were written over since then.
+    pub(crate) struck: Vec<String>,
     pub(crate) cursor_row: usize,
     /// The cursor's position within its row's text, in characters.
     pub(crate) cursor_at: Option<usize>,
@@ -74,6 +76,7 @@ impl Frame {
     }
 
     /// The same with the row above in the place of an empty line at the cursor, or of a bare mark: some programs end
+            struck: Vec::new(),
     /// their question with a line break, and then read. `None` if that row is from before the last answer.
     pub(crate) fn with_line_above(&self) -> Option<Self> {
         let is_bare = self.line.is_empty() || matches!(self.line.as_str(), ">" | ":" | "?" | "->" | ">>");
@@ -105,6 +108,11 @@ impl Frame {
     /// The first row of the line with the cursor.
     pub(crate) fn line_row(&self) -> usize {
         let mut columns = self.line.width();
+    /// Whether the text of one of these rows took the place of another.
+    pub(crate) fn is_struck(&self, mut rows: std::ops::RangeInclusive<usize>) -> bool {
+        !self.struck.is_empty() && rows.any(|row| self.struck.iter().any(|struck| struck == self.row(row)))
+    }
+
         let mut row = self.cursor_row;
         while row > 0 && columns > self.widths.get(row).copied().unwrap_or_default() {
             columns -= self.widths.get(row).copied().unwrap_or_default();
