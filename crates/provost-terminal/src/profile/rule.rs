@@ -183,7 +183,8 @@ impl Rule {
         let is_doubtful = is_doubtful
             || frame.is_reordered
             || frame.has_odd_blanks(first..=until)
-            || frame.is_struck(first..=until);
+            || frame.is_struck(first..=until)
+            || !super::options::offers_plain_consent(&options);
         let subject = whole(&about).filter(|_| !is_doubtful && !self.is_twofold(frame, first, until));
         let mut question = self.question(frame, first, last);
         // Without a subject an approver decides, who needs to see all of it.

@@ -73,3 +73,26 @@ fn a_name_is_read_only_from_programs_that_always_quote_names() {
         assert_eq!(stage.detector.ask().and_then(|ask| ask.subject.clone()), None, "{line}");
     }
 }
+
+#[test]
+fn an_option_that_goes_beyond_the_question_leaves_it_to_a_person() {
+    let with =
+        |options: &str| subject("claude", &[&format!("\x1b[?25lDo you want to create ok.txt?\n{options}\n")]);
+    for plain in [
+        "❯ 1. Yes\n  2. No",
+        "❯ 1. Yes, proceed\n  2. No",
+        "❯ 1. Trust and continue\n  2. No",
+        "❯ 1. Yes, just this once\n  2. No",
+        "❯ 1. Delete all\n  2. Yes\n  3. No",
+    ] {
+        assert_eq!(with(plain).as_deref(), Some("ok.txt"), "{plain}");
+    }
+    for beyond in [
+        "  1. No\n❯ 2. Yes, delete everything else too\n  3. Maybe",
+        "❯ 1. Yes, and delete the others\n  2. No",
+        "❯ 1. OK for root\n  2. No",
+        "❯ 1. Maybe\n  2. No",
+    ] {
+        assert_eq!(with(beyond), None, "{beyond}");
+    }
+}
