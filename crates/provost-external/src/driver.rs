@@ -297,7 +297,8 @@ impl TerminalDriver {
         if works && self.profile.kind == ProgramKind::Agent {
             self.is_interrupted = true;
             // A program that takes no keys is ended soon.
-            let typed = self.pty.send_input(&self.profile.keys.interrupt);
+            // A question that has just come up would take the key for an answer.
+            let typed = self.pty.send_if(&self.profile.keys.interrupt, closing::takes_interrupt);
             let _ = tokio::time::timeout(std::time::Duration::from_millis(200), typed).await;
         }
         self.aborted()
