@@ -52,6 +52,7 @@ mod end_checks;
 mod ends_told;
 #[cfg(test)]
 mod exec;
+mod exec_menus;
 mod exec_reach;
 #[cfg(test)]
 mod exit_statuses;
