@@ -260,12 +260,13 @@ impl TerminalDriver {
 
     /// The answer of an agent that is done with its prompt.
     async fn done(&mut self, standing: &TerminalStatus) -> Result<Answer, ModelFailure> {
-        if let Some(failure) = standing.turn_failure.as_ref().filter(|_| self.turn.is_some()) {
+        let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
+        let failure = standing.turn_failure.clone().or_else(|| self.plain_failure(standing, &view));
+        if let Some(failure) = failure.filter(|_| self.turn.is_some()) {
             self.turn = None;
             (self.turns_seen, self.seen_at) = (standing.turns, Instant::now());
-            return Err(self.turn_failed(failure));
+            return Err(self.turn_failed(&failure));
         }
-        let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
         let said = said::last_message(&view, (&self.last_told, &self.profile), &self.redactor);
         let said =
             if said.is_empty() { format!("({} is ready for a prompt.)", self.policy.program) } else { said };

@@ -52,6 +52,7 @@ mod end_checks;
 mod ends_told;
 #[cfg(test)]
 mod exec;
+mod exec_failures;
 mod exec_menus;
 mod exec_reach;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use provost_terminal::ProgramKind;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::failing::last_words;
 use super::{Ended, TerminalDriver};
 
 /// The time between the request to end and the kill.
@@ -42,13 +43,27 @@ impl TerminalDriver {
             () = cancel.cancelled() => self.end(cancel).await,
         };
         let shown = self.last_rows().await;
+        let rows = self.pty.view().await.map(|view| view.rows).unwrap_or_default();
         let noted = self.note(TerminalEvent::Exited { exit }).await;
         self.note_what_is_left().await;
         self.see_off(exit).await;
-        let is_agent = self.profile.kind == ProgramKind::Agent;
-        let failure = self.desk.look().turn_failure.filter(|_| is_agent && self.turn.is_some());
-        let failure = failure.map(|failure| self.redactor.redact(&failure).into_owned());
+        let failure =
+            self.final_failure(exit, &rows).map(|failure| self.redactor.redact(&failure).into_owned());
         noted.map(|()| Ended { failure, shown, was_told: self.was_told, ..Ended::of(&self.profile, exit) })
+    }
+
+    /// The program's own failure, in its words: of its last prompt, or with which it has ended though its exit status
+    /// is a success.
+    fn final_failure(&self, exit: Exit, rows: &[String]) -> Option<String> {
+        let standing = self.desk.look();
+        let is_agent = self.profile.kind == ProgramKind::Agent;
+        let of_turn = standing.turn_failure.as_ref().filter(|_| is_agent && self.turn.is_some());
+        let reported = standing.turn_failure.as_ref().filter(|_| !is_agent && exit.is_success());
+        let is_unseen = exit.is_success() && !self.policy.attended;
+        let last = || last_words(rows, standing.error.as_deref()).filter(|_| is_unseen);
+        let failure = of_turn.or(reported).cloned().or_else(last);
+        // A person at the terminal has seen it.
+        failure.filter(|_| is_agent || !self.policy.attended)
     }
 
     /// Types the program's quit keys, if it reads them: a return would consent to what it asks.
