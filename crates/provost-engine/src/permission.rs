@@ -223,7 +223,7 @@ impl Permissions {
         Ruling { why, ..ruling }
     }
 
-    /// The file or folder that a call of `tool` reads, if it is neither in the workspace nor in one of the folders
+    /// The file or folder that a call of `tool` reads, or changes if the tool can there, if it is neither in the workspace nor in one of the folders
     /// that permissions without a path cover. By its text alone: links aren't followed.
     #[must_use]
     pub fn read_outside(&self, tool: &str, input: &Json) -> Option<PathBuf> {
@@ -233,7 +233,7 @@ impl Permissions {
     }
 
     fn judge_alone(&self, tool: &ToolIdentity, input: &Json) -> Ruling {
-        if self.rules.is_empty() && !tool.subject.is_read_path() {
+        if self.rules.is_empty() && !tool.subject.reaches_outside() {
             return self.by_default(tool);
         }
         let call = Call::read(tool, input, &self.workspace);
@@ -280,13 +280,14 @@ impl Permissions {
         Ruling { why: format!("no pattern allows {bare}, and {}", ruling.why), ..ruling }
     }
 
-    /// The ruling on a call that reads outside: what no pattern with a path allows isn't allowed by default.
+    /// The ruling on a call that reaches outside: what no pattern with a path allows isn't allowed by default.
     fn outside(&self, tool: &ToolIdentity, path: &str, covered: Ruling) -> Ruling {
         if !covered.by_default {
             return covered;
         }
+        let doing = if tool.subject.is_read_path() { "reading" } else { "changing" };
         let why = format!(
-            "`{path}` is outside of the workspace: reading it needs the permission `{}({path})`, or its folder in \
+            "`{path}` is outside of the workspace: {doing} it needs the permission `{}({path})`, or its folder in \
              `roots` of [tools]",
             tool.name
         );
@@ -396,9 +397,9 @@ impl Rule {
             || (restricts && call.runs_command_line() && self.pattern.names_command_lines())
     }
 
-    /// Whether it counts for a call that reads outside of the workspace: what allows must say where.
+    /// Whether it counts for a call that reaches outside of the workspace: what allows must say where.
     fn counts_outside(&self) -> bool {
-        matches!(self.kind, Kind::Ask | Kind::Deny) || self.pattern.is_bound()
+        matches!(self.kind, Kind::Ask | Kind::Deny) || self.pattern.says_where()
     }
 
     fn ruling(&self, permission: Permission, meaning: &str) -> Ruling {

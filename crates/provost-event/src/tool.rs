@@ -171,6 +171,9 @@ pub enum ToolSubject {
         /// Whether calls change the file.
         #[serde(default, skip_serializing_if = "is_default")]
         writes: bool,
+        /// Whether calls also change files outside of the workspace and the roots.
+        #[serde(default, skip_serializing_if = "is_default")]
+        anywhere: bool,
     },
     /// The files that a patch names: added, changed, moved and deleted ones.
     Patch {
@@ -200,13 +203,19 @@ impl ToolSubject {
     /// A file or folder in the argument `field` that calls read.
     #[must_use]
     pub fn read_path(field: &str) -> Self {
-        Self::Path { field: field.to_owned(), walks: false, writes: false }
+        Self::Path { field: field.to_owned(), walks: false, writes: false, anywhere: false }
     }
 
     /// A file in the argument `field` that calls change.
     #[must_use]
     pub fn written_path(field: &str) -> Self {
-        Self::Path { field: field.to_owned(), walks: false, writes: true }
+        Self::Path { field: field.to_owned(), walks: false, writes: true, anywhere: false }
+    }
+
+    /// A file in the argument `field` that calls change, wherever it is: those of external agents.
+    #[must_use]
+    pub fn path_written_anywhere(field: &str) -> Self {
+        Self::Path { field: field.to_owned(), walks: false, writes: true, anywhere: true }
     }
 
     /// The argument with the subject, if it is a single one.
@@ -225,6 +234,12 @@ impl ToolSubject {
     #[must_use]
     pub const fn is_read_path(&self) -> bool {
         matches!(self, Self::Path { writes: false, .. })
+    }
+
+    /// Whether calls reach files outside of the workspace and the roots, so that a permission must say where.
+    #[must_use]
+    pub const fn reaches_outside(&self) -> bool {
+        matches!(self, Self::Path { writes: false, .. } | Self::Path { anywhere: true, .. })
     }
 
     /// The argument with the path of the file that calls change, if they change one.

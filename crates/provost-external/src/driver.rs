@@ -41,6 +41,7 @@ pub(crate) use terminal_status::TerminalStatus;
 
 use crate::attach::{Attendance, Hub};
 use crate::consent;
+use crate::reach::SubjectReach;
 
 /// Prompt for an agent that continues earlier work when there is no other prompt.
 const GO_ON: &str = "You were interrupted. Go on where you left off.";
@@ -56,6 +57,7 @@ pub(crate) struct TerminalDriver {
     hub: Option<Hub>,
     attendance: watch::Receiver<Attendance>,
     calls: CallWatch,
+    reach: SubjectReach,
     started: Instant,
     /// The question that was passed on and isn't answered yet.
     asked: Option<PendingQuestion>,
@@ -140,6 +142,7 @@ impl TerminalDriver {
                     let subject = trusting::subject_of(&ask, rows, exchange.workspace);
                     let shown = masked::ask_of(&ask, &self.redactor);
                     let shown = TerminalAsk { subject: subject.or(shown.subject), ..shown };
+                    let shown = self.reach.placed(shown).await;
                     let call = self.next_call(&ask);
                     if self.desk.hand_on(&ask, &call) {
                         self.asked = Some(PendingQuestion { ask, call: call.clone() });
@@ -266,12 +269,13 @@ impl TerminalDriver {
 
     /// The answer of an agent that is done with its prompt.
     async fn done(&mut self, standing: &TerminalStatus) -> Result<Answer, ModelFailure> {
-        if let Some(failure) = standing.turn_failure.as_ref().filter(|_| self.turn.is_some()) {
+        let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
+        let failure = standing.turn_failure.clone().or_else(|| self.plain_failure(standing, &view));
+        if let Some(failure) = failure.filter(|_| self.turn.is_some()) {
             self.turn = None;
             (self.turns_seen, self.seen_at) = (standing.turns, Instant::now());
-            return Err(self.turn_failed(failure));
+            return Err(self.turn_failed(&failure));
         }
-        let view = self.pty.view().await.map_err(|error| self.failed(&error))?;
         let said = said::last_message(&view, (&self.last_told, &self.profile), &self.redactor);
         let said =
             if said.is_empty() { format!("({} is ready for a prompt.)", self.policy.program) } else { said };
@@ -303,7 +307,8 @@ impl TerminalDriver {
         if works && self.profile.kind == ProgramKind::Agent {
             self.is_interrupted = true;
             // A program that takes no keys is ended soon.
-            let typed = self.pty.send_input(&self.profile.keys.interrupt);
+            // A question that has just come up would take the key for an answer.
+            let typed = self.pty.send_if(&self.profile.keys.interrupt, closing::takes_interrupt);
             let _ = tokio::time::timeout(std::time::Duration::from_millis(200), typed).await;
         }
         self.aborted()

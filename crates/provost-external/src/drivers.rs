@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{CallId, Channel, ErrorClass, Exit, Metering, ModelFailure, SessionId};
-use provost_harness::{Exchange, ExternalAgents, ModelGateway, ToolOutput};
+use provost_harness::{Exchange, ExternalAgents, MaskedPaths, ModelGateway, ToolOutput};
 use provost_process::end_leftovers;
 use provost_terminal::Profile;
 use tokio::sync::Notify;
@@ -40,6 +40,8 @@ pub struct DriversOptions {
     pub profiles: Vec<Profile>,
     /// Where programs call models, if their policy says so.
     pub gateway: Option<Arc<dyn ModelGateway>>,
+    /// The files that no pattern lets a program read or change: a person is asked.
+    pub masked: Arc<MaskedPaths>,
 }
 
 /// Leaves out the values of variables: they may be secrets.

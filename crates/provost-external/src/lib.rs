@@ -10,6 +10,7 @@
 //! | `driver/standing.rs`, `driver/desk.rs`, `driver/masked.rs` | the terminal's status; events recorded before any component acts on them; secrets removed |
 //! | `driver/keys.rs`, `driver/submit.rs` | a prompt as keys; types it, and checks that it was taken |
 //! | `consent.rs` | questions as tool calls |
+//! | `reach.rs` | where the path of a question leads, for permissions |
 //! | `driver/answer.rs`, `driver/closing.rs` | answers questions; ends the program |
 //! | `driver/said.rs` | a program's last message, read from its screen |
 //! | `recording.rs` | where a terminal is recorded |
@@ -32,6 +33,7 @@ mod consent;
 mod driver;
 mod drivers;
 mod gateway;
+mod reach;
 mod recording;
 mod structured;
 

@@ -154,7 +154,7 @@ impl ConsentTool {
         match self.kind {
             AskKind::Command => ToolSubject::Command { field, keeps: None, leaves: None },
             AskKind::Read | AskKind::Trust => ToolSubject::read_path(self.field),
-            AskKind::Edit => ToolSubject::written_path(self.field),
+            AskKind::Edit => ToolSubject::path_written_anywhere(self.field),
             AskKind::Network => ToolSubject::Url { field },
             AskKind::Tool | AskKind::Other => ToolSubject::Opaque,
         }

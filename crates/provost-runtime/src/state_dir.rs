@@ -240,6 +240,7 @@ impl StateDir {
         };
         let gateway = around.programs.gateway;
         let gateway = gateway.map(|setup| setup.gateway(Arc::clone(&backend), Arc::clone(&around.redactor)));
+        let masked = Arc::new(MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]));
         let drivers = Drivers::new(DriversOptions {
             folder: self.terminals(),
             records: around.programs.records,
@@ -247,6 +248,7 @@ impl StateDir {
             passed: around.programs.passed,
             profiles: around.programs.profiles,
             gateway: gateway.map(|gateway| Arc::new(gateway) as Arc<dyn ModelGateway>),
+            masked: Arc::clone(&masked),
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
         let services = ServiceStarter {
@@ -266,7 +268,6 @@ impl StateDir {
         if around.boxes_git {
             confine_own_git(&sandbox);
         }
-        let masked = MaskedPaths::of_user().and(around.hidden).and([self.folder.clone()]);
         let told = (self.folder.join(NOTIFIED), Arc::clone(&around.redactor), self.report);
         let observers = around.notifying.observed(around.observers, Arc::clone(&backend), told);
         AgentHarness::new(HarnessDeps {
@@ -278,7 +279,7 @@ impl StateDir {
             redactor: around.redactor,
             sandbox,
             transcripts: Some(self.folder.join(TRANSCRIPTS)),
-            masked: Arc::new(masked),
+            masked,
             ..HarnessDeps::new(backend, models, tools)
         })
     }

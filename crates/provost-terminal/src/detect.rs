@@ -12,6 +12,7 @@
 //! | `lasting.rs` | how long a finding has to last |
 //! | `unseen.rs` | work that the screen doesn't show |
 //! | `finding.rs` | the result of a frame, and the state kept from earlier frames |
+//! | `overstrike.rs` | rows whose text was written over |
 //! | `paint.rs` | whether a line may have been painted over |
 //! | `failure.rs` | failures that have become visible |
 //! | `weigh.rs` | turns a finding into an event, once and only if it is new |
@@ -21,6 +22,7 @@ mod failure;
 mod finding;
 mod frame;
 mod lasting;
+mod overstrike;
 mod paint;
 mod read;
 mod typed;
@@ -41,6 +43,7 @@ use claim::ActivityReport;
 use failure::Failure;
 use finding::{Answered, Candidate, ReportedState, Turn};
 pub(crate) use frame::Frame;
+use overstrike::Overstrike;
 use paint::Paint;
 
 /// An unfinished frame counts as finished after this long.
@@ -80,6 +83,7 @@ pub struct Detector {
     is_assumed: bool,
     /// What was written since the last answer.
     paint: Paint,
+    overstrike: Overstrike,
     /// The number of reported prompts; part of a fingerprint, so that a repeated question has another one.
     serial: u64,
 }
@@ -130,6 +134,7 @@ impl Detector {
             reading: (Duration::ZERO, None),
             is_assumed: false,
             paint: Paint::default(),
+            overstrike: Overstrike::default(),
             serial: 0,
         }
     }
@@ -148,7 +153,7 @@ impl Detector {
         // The previous screen is checked before it is painted over.
         self.tick(at);
         self.paint.see(bytes);
-        self.screen.feed(bytes);
+        self.overstrike.feed(&mut self.screen, bytes);
         for signal in self.screen.take_signals() {
             self.hear(at, signal);
         }
@@ -315,6 +320,7 @@ impl Detector {
         frame.fresh = self.fresh_row(&frame);
         frame.is_painted_over = self.paint.moves_back;
         frame.is_reordered = self.paint.reorders;
+        frame.struck = self.overstrike.rows(&self.screen);
         self.weigh(at, is_quiet, &frame);
     }
 

@@ -34,7 +34,7 @@ pub use detect::{Detector, Reports};
 pub use mask::{Mask, masked_rows};
 pub use profile::{
     GatewayFamily, GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, RouteValues,
-    SandboxedStart, StreamFormat, StructuredChannel,
+    SandboxedStart, StreamFormat, StructuredChannel, consents_plainly,
 };
 pub use provost_process::{Cursor, Detected, KernelSample, Modes, Mouse};
 pub use recording::{Recording, RecordingError, RecordingStep, ReplayOptions, replay};

@@ -98,6 +98,7 @@ use regex::Regex;
 pub use answer::{Keys, QuitStep, StreamFormat, StructuredChannel};
 pub use boxed::SandboxedStart;
 pub use gateway::{GatewayFamily, GatewayRoute, RouteValues};
+pub use options::consents_plainly;
 pub(crate) use rule::{Gate, Match, Region, Rule, RuleEvent, bare};
 
 /// The profile of a program.

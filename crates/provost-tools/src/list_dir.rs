@@ -58,7 +58,12 @@ impl ListDir {
             name: "list_dir",
             description: DESCRIPTION,
             access: Access::Reads,
-            subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
+            subject: ToolSubject::Path {
+                field: "path".to_owned(),
+                walks: true,
+                writes: false,
+                anywhere: false,
+            },
             aliases: &["Glob", "LS"],
             forms: forms(),
             grammar: None,

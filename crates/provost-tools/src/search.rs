@@ -78,7 +78,12 @@ impl Search {
             name: "search",
             description: DESCRIPTION,
             access: Access::Reads,
-            subject: ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false },
+            subject: ToolSubject::Path {
+                field: "path".to_owned(),
+                walks: true,
+                writes: false,
+                anywhere: false,
+            },
             aliases: &["Grep"],
             forms: forms(),
             grammar: None,

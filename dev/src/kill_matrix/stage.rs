@@ -58,6 +58,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
         passed: Vec::new(),
         profiles: Vec::new(),
         gateway: None,
+        masked: Arc::default(),
     });
     let harness = AgentHarness::new(HarnessDeps {
         external: Arc::new(drivers),

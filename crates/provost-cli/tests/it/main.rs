@@ -54,6 +54,9 @@ mod ends_told;
 mod evening;
 #[cfg(test)]
 mod exec;
+mod exec_failures;
+mod exec_menus;
+mod exec_reach;
 #[cfg(test)]
 mod exit_statuses;
 #[cfg(test)]

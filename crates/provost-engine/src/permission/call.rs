@@ -79,10 +79,11 @@ impl<'c> Call<'c> {
         listed(named)
     }
 
-    /// The path that it reads, if that is neither in the workspace nor in one of `roots`.
+    /// The path that it reads or changes, if that is neither in the workspace nor in one of `roots`, and the tool
+    /// reaches it there.
     pub(super) fn outside(&self, roots: &[PathBuf]) -> Option<String> {
         let Subject::Path { place, .. } = &self.subject else { return None };
-        let is_outside = self.tool.subject.is_read_path()
+        let is_outside = self.tool.subject.reaches_outside()
             && !place.is_in_workspace()
             && !roots.iter().any(|root| place.is_in(root));
         is_outside.then(|| place.absolute())

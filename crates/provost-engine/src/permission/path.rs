@@ -98,7 +98,7 @@ impl NormalizedPath {
         let names = self.names.iter().map(|name| fold(name)).collect::<Vec<_>>();
         let below = names.get(self.workspace_names..).unwrap_or_default();
         let here = fold(&workspace.to_string_lossy());
-        if is_floating(&pattern) {
+        if floats(&pattern, case) {
             let floating = format!("**/{}", pattern.trim_start_matches('/'));
             return meeting(&steps(&[], &floating), below);
         }
@@ -129,10 +129,12 @@ impl Meeting {
     }
 }
 
-/// Whether a pattern matches in every folder: it begins with `**/`, or is a single name.
-fn is_floating(pattern: &str) -> bool {
+/// Whether a pattern matches in every folder: it begins with `**/`, or is a single name. One that allows and has no
+/// star means that name in the workspace: its file, and no other one that is called the same.
+pub(super) fn floats(pattern: &str, case: Case) -> bool {
     let name = pattern.trim_end_matches('/');
-    pattern.starts_with("**/") || !(name.is_empty() || name.contains('/') || name == "." || name == "..")
+    let is_single = !(name.is_empty() || name.contains('/') || name == "." || name == "..");
+    pattern.starts_with("**/") || (is_single && (case == Case::Folds || name.contains('*')))
 }
 
 /// One step of a path pattern.

@@ -7,7 +7,7 @@ use provost_event::{Json, ToolIdentity, ToolSubject};
 use super::call::{Call, Subject};
 use super::glob::Glob;
 use super::names::of_command_lines;
-use super::path::{Case, NormalizedPath};
+use super::path::{Case, NormalizedPath, floats};
 use super::shell::ShellGlob;
 
 /// Maximum bytes of a pattern.
@@ -35,8 +35,9 @@ pub struct PatternError {
 ///   arguments as JSON, as below.
 /// - a path: that path, relative to the workspace, or absolute if it begins with `/`. `*` stays within
 ///   a name, `**` is any number of folders, `/` at the end is everything in the folder. A single name without `/`,
-///   and the part after `**/`, match in every folder (of the workspace, for paths in it). `~/` is the home
-///   directory of any user, since the user's own isn't known here.
+///   and the part after `**/`, match in every folder (of the workspace, for paths in it); but what allows and has a
+///   single name without `*` means the one in the workspace itself, and none of these allows anything elsewhere.
+///   `~/` is the home directory of any user, since the user's own isn't known here.
 /// - a URL: that, as written.
 /// - none of these: all arguments as JSON without blanks, with sorted field names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,6 +266,11 @@ impl Pattern {
     /// Whether it compares arguments.
     pub(super) fn is_bound(&self) -> bool {
         self.argument.is_some()
+    }
+
+    /// Whether its paths begin at a certain folder.
+    pub(super) fn says_where(&self) -> bool {
+        self.argument.as_ref().is_some_and(|argument| !floats(&argument.text, Case::Counts))
     }
 
     /// Whether it begins at a home directory, which isn't known here.

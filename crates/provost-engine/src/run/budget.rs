@@ -164,6 +164,11 @@ impl RunBudget {
         self.ledger.is_reserved(session, call, purpose).then_some(charged)
     }
 
+    /// The limit of tokens or money that an agent has passed, with the agent whose limit it is unless it is the run's.
+    pub(super) fn over(&self, agent: AgentNumber) -> Option<(Option<AgentNumber>, Exhausted)> {
+        self.ledger.over(self.limits, agent)
+    }
+
     /// The remaining time of an agent: the smaller of its own and the run's, if either is limited.
     fn time_left(&self, time: AgentTime<'_>) -> Option<TimeLeft> {
         let own = time.clock.and_then(|clock| clock.left(time.now));

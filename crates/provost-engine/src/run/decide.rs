@@ -6,7 +6,7 @@ mod stops;
 
 use provost_event::{
     AgentResumeRequested, Budget, BudgetExhausted, EffectId, Ended, Entry, Image, Outcome, PauseReason,
-    Priority, ProcessesLeft, ProviderAwaited, Reprioritized, ResumeCause, Resumed, RunStarted, Seq,
+    Priority, ProcessesLeft, ProviderAwaited, Purpose, Reprioritized, ResumeCause, Resumed, RunStarted, Seq,
     SessionId, SessionStarted, StopRequested,
 };
 
@@ -220,9 +220,27 @@ impl<'a> Deciding<'a> {
     }
 
     fn settle(&mut self, note: SettleNote) {
+        let session = note.session;
+        let is_turn = note.purpose == Purpose::Turn;
         if let Some(charged) = self.state.budget.charge(note) {
             self.commit(charged);
+            if is_turn {
+                self.stop_over_limit(session);
+            }
         }
+    }
+
+    /// Stops an external agent that has taken more than a limit: it tells of that when the calls are made, so that none
+    /// of them could be refused.
+    fn stop_over_limit(&mut self, session: SessionId) {
+        let policy = self.state.policies().of(session.agent);
+        if policy.is_none_or(|policy| policy.external.is_none()) {
+            return;
+        }
+        let Some((by, exhausted)) = self.state.budget.over(session.agent) else { return };
+        let of = by.map(|agent| SessionId { run: session.run, agent });
+        self.commit(BudgetExhausted { session, of, exhausted });
+        self.tell(session, SessionEvent::Stop { outcome: Outcome::BudgetExhausted(exhausted) });
     }
 
     fn timer_fired(&mut self, seq: Seq) {

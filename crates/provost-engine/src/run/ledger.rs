@@ -379,6 +379,20 @@ impl Ledger {
         nearest.into_values().collect()
     }
 
+    /// The limit of tokens or money that an agent, one above it or the run has passed.
+    pub(super) fn over(
+        &self,
+        run_budget: Budget,
+        agent: AgentNumber,
+    ) -> Option<(Option<AgentNumber>, Exhausted)> {
+        let of_agent = |(by, account): (AgentNumber, &Account)| {
+            let over = account.since_asked().over((account.budget, LimitOwner::Agent))?;
+            Some((Some(by), over))
+        };
+        let of_run = || Some((None, self.run.over((run_budget, LimitOwner::Run))?));
+        self.up_from(agent).find_map(of_agent).or_else(of_run)
+    }
+
     /// Whether no further turn fits besides those taken or reserved, by the limits of `agent` or of the run.
     #[must_use]
     pub fn is_at_last_turn(&self, run_budget: Budget, agent: AgentNumber) -> bool {

@@ -19,8 +19,9 @@ pub(in crate::session) const CONTINUE: &str = "Your answer was cut off by the ou
 
 pub(in crate::session) fn answered(deciding: &mut Deciding<'_>, seq: Seq, mut answer: Answer) {
     deciding.step.close(seq);
-    if deciding.state.assignment.is_metered() && deciding.state.turns.purpose() == Purpose::Turn {
-        // What the program tells of its calls, the gateway has charged.
+    let passes_gateway = deciding.state.assignment.is_metered() && deciding.state.external_calls.has_made();
+    if passes_gateway && deciding.state.turns.purpose() == Purpose::Turn {
+        // What the program tells of its calls, the gateway has charged. If none has passed it, its word counts.
         (answer.usage, answer.cost) = (Usage::default(), None);
     }
     deciding.settle_at(answer.usage, answer.cost);

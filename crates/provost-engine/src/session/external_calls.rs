@@ -92,6 +92,11 @@ impl ExternalCalls {
         self.refused = None;
     }
 
+    /// Whether any call of the program has passed the gateway.
+    pub(super) const fn has_made(&self) -> bool {
+        self.made > 0
+    }
+
     /// The timer that ends the exchange.
     pub(super) const fn timer(&self) -> Option<Seq> {
         self.grace

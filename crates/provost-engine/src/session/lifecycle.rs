@@ -2,7 +2,7 @@
 //!
 //! A turn goes `Ready` → (hooks) → (budget) → `Thinking` → `Acting` or `CheckingStop` → `Ready`.
 
-use provost_event::{Outcome, Seq, SessionId, StopRequested, YieldRequested};
+use provost_event::{Dimension, Outcome, Seq, SessionId, StopRequested, YieldRequested};
 use serde::{Deserialize, Serialize};
 
 /// The phase of a session within a turn.
@@ -255,9 +255,14 @@ impl Lifecycle {
     }
 
     /// Whether a request to stop with `outcome` counts. A second request counts only if it ends what the first one
-    /// suspends, or if the first came from suspended sub-agents.
+    /// suspends, or if the first came from suspended sub-agents. What an external agent has taken over a limit counts while
+    /// its program is ended, though it is done.
     pub(super) fn accepts_stop(&self, outcome: &Outcome) -> bool {
-        let is_harder = |first: &Outcome| !first.is_final() && (outcome.is_final() || self.stops_for_child);
+        let is_over = matches!(outcome, Outcome::BudgetExhausted(exhausted) if exhausted.dimension != Dimension::WallTime);
+        let is_harder = |first: &Outcome| match first {
+            Outcome::Completed { .. } => is_over,
+            first => !first.is_final() && (outcome.is_final() || self.stops_for_child),
+        };
         self.stopping.as_ref().is_none_or(is_harder)
     }
 }

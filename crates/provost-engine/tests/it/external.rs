@@ -502,3 +502,54 @@ fn what_a_program_says_that_it_cost_is_what_is_charged() {
     });
     assert_eq!(charged, Some(Some(MicroDollars(42))));
 }
+
+#[test]
+fn a_program_that_has_taken_more_than_a_limit_is_suspended_though_it_is_done() {
+    let tokens = Budget { tokens: Some(1_000), ..Budget::default() };
+    let money = Budget { money: Some(MicroDollars(1_000_000)), ..Budget::default() };
+    for (metering, budget, input_tokens, cost) in [
+        (Metering::Reported, tokens, 51_000, None),
+        (Metering::Unmetered, tokens, 51_000, None),
+        (Metering::Gateway, tokens, 51_000, None),
+        (Metering::Gateway, money, 10, Some(MicroDollars(50_000_000))),
+    ] {
+        let mut policy = program();
+        policy.agent.external = Some(Box::new(ExternalPolicy { metering, ..external() }));
+        policy.allow_unpriced = true;
+        policy.budget = budget;
+        let mut world = World::start(policy);
+        world.begin(1);
+        let seq = world.thinking().expect("an exchange");
+        let usage = Usage { input_tokens, ..Usage::default() };
+        let content = vec![Block::Text("It is made.".to_owned())];
+        let answer = Answer { content, usage, cost, model: "m".to_owned(), stop: StopReason::EndTurn };
+        world.session_event(SessionEvent::Answered { seq, answer });
+        world.close(Some(Exit::Code(0)));
+        let outcome = world.outcome();
+        assert!(matches!(outcome, Some(Outcome::BudgetExhausted(_))), "{metering:?} {budget:?}: {outcome:?}");
+        world.run_event(RunEvent::Resume {
+            agent: None,
+            by: "a person".into(),
+            budget: Budget {
+                tokens: Some(100_000),
+                money: Some(MicroDollars(90_000_000)),
+                ..Budget::default()
+            },
+            turns_max: None,
+            text: None,
+        });
+        assert!(world.thinking().is_some(), "{metering:?}: a higher limit goes on");
+    }
+}
+
+#[test]
+fn a_program_within_its_limits_that_tells_what_it_took_is_done() {
+    let mut policy = program();
+    policy.budget = Budget { tokens: Some(1_000), ..Budget::default() };
+    let mut world = World::start(policy);
+    world.begin(1);
+    world.usage = Usage { input_tokens: 900, ..Usage::default() };
+    world.say("It is made.");
+    world.close(Some(Exit::Code(0)));
+    assert!(matches!(world.outcome(), Some(Outcome::Completed { .. })), "{:?}", world.outcome());
+}

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use provost_engine::Permissions;
-use provost_event::{Access, Entry, GateEntry, Json, Permission, PermissionPolicy, ToolEntry};
+use provost_event::{
+    Access, Entry, GateEntry, Json, Permission, PermissionPolicy, ToolEntry, ToolSpec, ToolSubject,
+};
 use serde_json::json;
 
 use crate::world::{World, known_tools, without_hooks};
@@ -76,6 +78,43 @@ fn elsewhere_a_bare_permission_is_none() {
     assert_eq!(permission("allow read_file, default deny", "read_file", "/etc/hosts"), Permission::Deny);
     assert_eq!(permission("allow search", "search", "/etc"), Permission::Ask);
     assert_eq!(permission("allow list_dir", "list_dir", "/"), Permission::Ask);
+}
+
+#[test]
+fn elsewhere_a_pattern_must_begin_at_a_folder() {
+    for allowed in [
+        "allow read_file(**)",
+        "allow read_file(*.txt)",
+        "allow read_file(a.txt)",
+        "allow read_file(**/a.txt)",
+    ] {
+        assert_eq!(permission(allowed, "read_file", "/etc/a.txt"), Permission::Ask, "{allowed}");
+        assert_eq!(permission(allowed, "read_file", "../a.txt"), Permission::Ask, "{allowed}");
+        assert_eq!(permission(allowed, "read_file", "a.txt"), Permission::Allow, "{allowed}");
+    }
+    for allowed in ["allow read_file(/etc/*.txt)", "allow read_file(/**)", "allow read_file(../../etc/**)"] {
+        assert_eq!(permission(allowed, "read_file", "/etc/a.txt"), Permission::Allow, "{allowed}");
+    }
+    assert_eq!(permission("deny read_file(a.txt)", "read_file", "/etc/a.txt"), Permission::Deny);
+}
+
+#[test]
+fn what_a_program_changes_elsewhere_is_judged_as_what_is_read_there() {
+    let edits = ToolSpec {
+        subject: ToolSubject::path_written_anywhere("path"),
+        ..known_tools().into_iter().find(|tool| tool.name == "edit_file").expect("a tool")
+    };
+    let judge = |rules_text: &str, path: &str| {
+        let permissions = Permissions::new(&rules(rules_text), Path::new(HERE), std::slice::from_ref(&edits));
+        let input = Json::of(&json!({ "path": path })).expect("JSON");
+        permissions.expect("patterns").judge("edit_file", &input).permission
+    };
+    for allowed in ["", "allow edit_file", "allow edit_file(**)", "allow edit_file(*.txt)"] {
+        assert_eq!(judge(allowed, "/etc/a.txt"), Permission::Ask, "{allowed}");
+        assert_eq!(judge(allowed, "a.txt"), Permission::Allow, "{allowed}");
+    }
+    assert_eq!(judge("allow edit_file(/etc/**)", "/etc/a.txt"), Permission::Allow);
+    assert_eq!(judge("allow edit_file", "/opt/shared/a.txt"), Permission::Allow);
 }
 
 #[test]

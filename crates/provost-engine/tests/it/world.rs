@@ -35,7 +35,8 @@ pub(crate) fn identities() -> Vec<ToolIdentity> {
         aliases: aliases.iter().map(|&alias| alias.to_owned()).collect(),
         subject,
     };
-    let folder = || ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false };
+    let folder =
+        || ToolSubject::Path { field: "path".to_owned(), walks: true, writes: false, anywhere: false };
     let typed = ToolSubject::Typed {
         fields: ["command", "text"].map(str::to_owned).to_vec(),
         keys: Some("keys".to_owned()),

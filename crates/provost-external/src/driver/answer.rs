@@ -102,6 +102,8 @@ impl TerminalDriver {
         }
         let keys = &self.profile.keys;
         let (keys, words) = match meaning {
+            // The profile's key may choose something else in a menu that has no such option.
+            OptionMeaning::ApproveOnce if !ask.options.is_empty() => (None, ""),
             OptionMeaning::ApproveOnce => (keys.approve_once.clone(), "yes"),
             OptionMeaning::ApproveAlways => (keys.approve_always.clone(), "yes, always"),
             OptionMeaning::Deny => (keys.deny.clone(), "no"),

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use provost_event::{Exit, ModelFailure, OptionMeaning, TerminalEvent, TerminalState};
+use provost_event::{Exit, ModelFailure, TerminalEvent, TerminalState};
 use provost_process::{MAYBE_LEFT, QuitPlan, TerminalView};
 use provost_terminal::ProgramKind;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::failing::last_words;
 use super::{Ended, TerminalDriver};
 
 /// The time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long a program may take to be ready for its quit keys after its question was refused or its work
-/// interrupted.
+/// How long a program may take to be ready for its quit keys after its work was interrupted.
 const READY_WITHIN: Duration = Duration::from_secs(3);
 /// The interval of checks for that.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
@@ -43,13 +43,27 @@ impl TerminalDriver {
             () = cancel.cancelled() => self.end(cancel).await,
         };
         let shown = self.last_rows().await;
+        let rows = self.pty.view().await.map(|view| view.rows).unwrap_or_default();
         let noted = self.note(TerminalEvent::Exited { exit }).await;
         self.note_what_is_left().await;
         self.see_off(exit).await;
-        let is_agent = self.profile.kind == ProgramKind::Agent;
-        let failure = self.desk.look().turn_failure.filter(|_| is_agent && self.turn.is_some());
-        let failure = failure.map(|failure| self.redactor.redact(&failure).into_owned());
+        let failure =
+            self.final_failure(exit, &rows).map(|failure| self.redactor.redact(&failure).into_owned());
         noted.map(|()| Ended { failure, shown, was_told: self.was_told, ..Ended::of(&self.profile, exit) })
+    }
+
+    /// The program's own failure, in its words: of its last prompt, or with which it has ended though its exit status
+    /// is a success.
+    fn final_failure(&self, exit: Exit, rows: &[String]) -> Option<String> {
+        let standing = self.desk.look();
+        let is_agent = self.profile.kind == ProgramKind::Agent;
+        let of_turn = standing.turn_failure.as_ref().filter(|_| is_agent && self.turn.is_some());
+        let reported = standing.turn_failure.as_ref().filter(|_| !is_agent && exit.is_success());
+        let is_unseen = exit.is_success() && !self.policy.attended;
+        let last = || last_words(rows, standing.error.as_deref()).filter(|_| is_unseen);
+        let failure = of_turn.or(reported).cloned().or_else(last);
+        // A person at the terminal has seen it.
+        failure.filter(|_| is_agent || !self.policy.attended)
     }
 
     /// Types the program's quit keys, if it reads them: a return would consent to what it asks.
@@ -57,7 +71,11 @@ impl TerminalDriver {
         self.get_ready().await;
         self.desk.notes().note(TerminalEvent::State(TerminalState::Exiting)).await;
         for (place, step) in self.profile.quit.iter().enumerate() {
-            let check = if place == 0 { is_ready } else { asks_nothing };
+            let kind = self.profile.kind;
+            let check = move |view: &TerminalView| match place {
+                0 => is_ready(kind, view),
+                _ => asks_nothing(view),
+            };
             if !matches!(self.pty.send_if(&step.keys, check).await, Ok(true)) {
                 return;
             }
@@ -68,23 +86,14 @@ impl TerminalDriver {
         }
     }
 
-    /// Refuses the program's question, and interrupts its work.
+    /// Interrupts an agent's work. What it asks isn't answered, not even with no, which may mean the opposite
+    /// ("Cancel the deletion?"): a program that asks is ended by a signal.
     async fn get_ready(&self) {
-        let standing = self.desk.look();
-        let is_agent = self.profile.kind == ProgramKind::Agent;
-        let keys = match (&standing.ask, self.state().await) {
-            (Some(ask), _) => self.keys_for(ask, OptionMeaning::Deny).map(|(keys, _)| keys),
-            (None, TerminalState::Idle | TerminalState::Password) => None,
-            (None, _) if self.is_interrupted => Some(String::new()),
-            (None, _) => is_agent.then(|| self.profile.keys.interrupt.clone()),
-        };
-        let Some(keys) = keys else { return };
-        let asked = standing.ask.map(|ask| ask.fingerprint);
-        let is_as_it_was = move |view: &TerminalView| {
-            view.ask.as_ref().map(|ask| &ask.fingerprint) == asked.as_ref()
-                && view.state != TerminalState::Password
-        };
-        if !matches!(self.pty.send_if(&keys, is_as_it_was).await, Ok(true)) {
+        if self.profile.kind != ProgramKind::Agent || reads_answer(self.state().await) {
+            return;
+        }
+        let keys = if self.is_interrupted { "" } else { &self.profile.keys.interrupt };
+        if !matches!(self.pty.send_if(keys, takes_interrupt).await, Ok(true)) {
             return;
         }
         let mut changes = self.pty.changes();
@@ -129,9 +138,27 @@ impl TerminalDriver {
     }
 }
 
-/// Whether it reads its quit keys. A program that works may ask a question at any moment.
-fn is_ready(view: &TerminalView) -> bool {
-    matches!(view.state, TerminalState::Idle | TerminalState::WaitingForInput) && asks_nothing(view)
+/// Whether it reads its quit keys. A program that works may ask a question at any moment. What an agent waits for
+/// away from its composer is the answer to another program.
+fn is_ready(kind: ProgramKind, view: &TerminalView) -> bool {
+    let waits = kind == ProgramKind::Plain && view.state == TerminalState::WaitingForInput;
+    (waits || view.state == TerminalState::Idle) && asks_nothing(view)
+}
+
+/// Whether keys would be the answer to a question, or there is no work to interrupt.
+const fn reads_answer(state: TerminalState) -> bool {
+    matches!(
+        state,
+        TerminalState::Idle
+            | TerminalState::Password
+            | TerminalState::Blocked(_)
+            | TerminalState::WaitingForInput
+    )
+}
+
+/// Whether an interrupt key interrupts, and is no answer.
+pub(super) fn takes_interrupt(view: &TerminalView) -> bool {
+    asks_nothing(view) && !reads_answer(view.state)
 }
 
 fn asks_nothing(view: &TerminalView) -> bool {

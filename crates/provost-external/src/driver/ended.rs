@@ -5,7 +5,7 @@ use provost_event::{ErrorClass, Exit, ModelFailure};
 use provost_harness::Exchange;
 use provost_terminal::{Profile, ProgramKind};
 
-use super::failing::class_of;
+use super::failing::{class_of, class_of_plain};
 use crate::consent;
 
 /// A program that has ended by itself.
@@ -15,7 +15,9 @@ pub(crate) struct Ended {
     pub(super) shown: String,
     pub(super) was_told: bool,
     pub(super) can_resume: bool,
-    /// An agent's own failure, as it showed it.
+    /// Whether it works by itself, so that its prompt may be given again.
+    pub(super) is_agent: bool,
+    /// The program's own failure, as it showed it.
     pub(super) failure: Option<String>,
 }
 
@@ -23,7 +25,8 @@ impl Ended {
     /// A program of which only the exit is known.
     pub(crate) fn of(profile: &Profile, exit: Exit) -> Self {
         let can_resume = profile.kind == ProgramKind::Agent && !profile.resume.last.is_empty();
-        Self { exit, shown: String::new(), was_told: true, can_resume, failure: None }
+        let is_agent = profile.kind == ProgramKind::Agent;
+        Self { exit, shown: String::new(), was_told: true, can_resume, is_agent, failure: None }
     }
 
     /// Whether its end is no failure.
@@ -56,6 +59,7 @@ impl Ended {
         };
         let shown =
             if self.shown.is_empty() { String::new() } else { format!(". It showed last:\n{}", self.shown) };
+        let class_of = if self.is_agent { class_of } else { class_of_plain };
         let class = self.failure.as_deref().map_or(ErrorClass::Program, class_of);
         let reason = self.failure.map(|failure| format!(": {failure}")).unwrap_or_default();
         Err(ModelFailure::new(class, format!("`{program}` {why}{reason}{shown}")))

@@ -3,9 +3,11 @@
 use std::sync::LazyLock;
 
 use provost_event::{ErrorClass, ModelFailure};
+use provost_process::TerminalView;
+use provost_terminal::ProgramKind;
 use regex::RegexSet;
 
-use super::{OwnWords, TerminalDriver};
+use super::{OwnWords, TerminalDriver, TerminalStatus};
 
 /// The prompt after a failure that may pass.
 pub(crate) const TRY_AGAIN: &str =
@@ -20,7 +22,7 @@ static CLASSES: [(ErrorClass, &str); 10] = [
     (ErrorClass::RateLimited, r"(?i)\b429\b|rate.?limit|too many requests|resource.?exhausted"),
     (
         ErrorClass::Unauthorized,
-        r"(?i)\b401\b|unauthori[sz]ed|(?:incorrect|invalid|missing|wrong|expired) (?:api.?key|token|credentials?)|invalid_api_key|api key (?:not valid|not found|is missing)|AuthenticationError|not able to authenticate|authentication (?:failed|error)|please run /login|token has expired",
+        r"(?i)\b401\b|unauthori[sz]ed|(?:incorrect|invalid|missing|wrong|expired) (?:x-)?(?:api.?key|token|credentials?)|invalid_api_key|api key (?:not valid|not found|is missing)|AuthenticationError|not able to authenticate|authentication.(?:failed|error)|please run /login|token has expired",
     ),
     (ErrorClass::Forbidden, r"(?i)\b403\b|forbidden|permission_?denied|PermissionDeniedError"),
     (ErrorClass::Overloaded, r"(?i)\b529\b|overloaded|at capacity|high demand"),
@@ -49,15 +51,37 @@ pub(crate) fn class_of(words: &str) -> ErrorClass {
     first.and_then(|at| CLASSES.get(at)).map_or(ErrorClass::Program, |(class, _)| *class)
 }
 
+/// The class of a failure of a program that may have to be started anew, or is a shell: nothing is repeated.
+pub(super) fn class_of_plain(words: &str) -> ErrorClass {
+    let class = class_of(words);
+    if class.may_retry() { ErrorClass::Program } else { class }
+}
+
+/// The failure with which a program's output ends, among those that the detector has seen: the last row with letters.
+pub(super) fn last_words(rows: &[String], seen: Option<&str>) -> Option<String> {
+    let last = rows.iter().rev().find(|row| row.chars().any(char::is_alphanumeric))?;
+    seen.filter(|error| !error.is_empty() && last.contains(error)).map(str::to_owned)
+}
+
 impl TerminalDriver {
     /// The next exchange gives a prompt to go on.
     pub(crate) fn try_again(&mut self) {
         self.own_words = Some(OwnWords { text: TRY_AGAIN.to_owned(), unless_worked: None });
     }
 
+    /// The failure that an unattended program shows in its last row before it reads the next prompt.
+    pub(super) fn plain_failure(&self, standing: &TerminalStatus, view: &TerminalView) -> Option<String> {
+        let is_own = self.profile.kind == ProgramKind::Plain && !self.policy.attended;
+        let above = view.rows.get(..usize::from(view.cursor.row)).unwrap_or_default();
+        last_words(above, standing.error.as_deref()).filter(|_| is_own)
+    }
+
     /// The turn has ended by this failure; if it may pass, the next exchange gives a prompt to go on.
     pub(super) fn turn_failed(&mut self, words: &str) -> ModelFailure {
-        let class = class_of(words);
+        let class = match self.profile.kind {
+            ProgramKind::Agent => class_of(words),
+            ProgramKind::Plain => class_of_plain(words),
+        };
         if class.may_retry() {
             self.try_again();
         }

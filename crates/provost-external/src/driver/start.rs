@@ -19,6 +19,7 @@ use crate::attach::Hub;
 use crate::boxed::{Starting, surroundings};
 use crate::drivers::DriversOptions;
 use crate::gateway::Pointed;
+use crate::reach::SubjectReach;
 use crate::recording;
 
 /// The value of `TERM` for every program.
@@ -112,6 +113,7 @@ fn driver(
         hub,
         attendance,
         calls: CallWatch::new(calls),
+        reach: SubjectReach::of(options, exchange),
         started: Instant::now(),
         asked: None,
         handed_on: 0,

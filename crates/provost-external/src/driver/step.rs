@@ -137,8 +137,15 @@ impl Situation<'_> {
             if self.paints {
                 return self.until(self.quiet_since(self.began).max(self.wrote), unknown_end);
             }
-            let stands = self.quiet_since(turn.since).max(self.wrote) + IDLE_STANDS;
-            return if self.now >= stands { ExchangeStep::Done } else { ExchangeStep::Wait(Some(stands)) };
+            // A menu or a sign-in that it shows instead is no sign that it is done.
+            if self.takes_text {
+                let stands = self.quiet_since(turn.since).max(self.wrote) + IDLE_STANDS;
+                return if self.now >= stands {
+                    ExchangeStep::Done
+                } else {
+                    ExchangeStep::Wait(Some(stands))
+                };
+            }
         }
         self.wait_for_person(|| match self.standing.prompt.trim() {
             "" if self.has_words => {

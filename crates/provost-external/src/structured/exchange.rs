@@ -19,6 +19,7 @@ use super::stream_item::{Done, StreamItem};
 use super::turn::{ForwardedQuestion, ProgramPrompt, Turn};
 use crate::consent::call_of;
 use crate::driver::{TRY_AGAIN, class_of};
+use crate::reach::SubjectReach;
 
 /// Prompt for an agent that continues earlier work when there is no other prompt.
 const GO_ON: &str = "You were interrupted. Go on where you left off.";
@@ -194,7 +195,8 @@ impl StructuredDriver {
         // Unlike any other id in the log, whatever ids the program uses and however often it is started.
         let id =
             CallId::from(format!("{}-{pid}-{}-{}", ask.fingerprint, self.kept.starts, self.asks).as_str());
-        let call = call_of(&shown, id.clone());
+        let judged = SubjectReach::of(&self.options, exchange).placed(shown.clone()).await;
+        let call = call_of(&judged, id.clone());
         self.note(TerminalEvent::ApprovalRequest(shown)).await.map_err(|error| storage(&error))?;
         let blocked = TerminalState::Blocked(Blocker::Approval);
         self.note_state(blocked).await.map_err(|error| storage(&error))?;

@@ -99,9 +99,28 @@ async fn a_question_that_stands_when_the_session_rests_is_not_consented_to_by_wh
     assert!(matches!(outcome, Outcome::Paused { .. }), "{outcome:?} {:#?}", stage.told().await);
     assert!(stage.file("made").is_none(), "{:#?}", stage.told().await);
     let noted = stage.noted().await;
-    // It ends in its own way, once the question was refused.
-    assert!(noted.iter().any(|line| line == "ended (exit status 0)"), "{noted:#?}");
+    // It was neither refused nor told to quit: a signal has ended it.
+    assert!(noted.iter().any(|line| line.starts_with("ended (signal")), "{noted:#?}");
     assert_eq!(stage.left_running(), 0);
+}
+
+#[tokio::test]
+async fn ending_a_program_answers_none_of_its_questions() {
+    for question in ["Cancel the deletion? [Y/n] ", "Keep the old one? (yes/no) ", "Name: "] {
+        let stage = Stage::new();
+        let script =
+            format!("printf '{question}'; read a && echo \"$a\" > answered || touch ended; sleep 60");
+        let run = stage.start("", Program::shell(&script).policy(&stage)).await;
+        stage
+            .sees_event(|event| {
+                matches!(event, TerminalEvent::ApprovalRequest(_) | TerminalEvent::WaitingForInput { .. })
+            })
+            .await;
+        let outcome = run.pauses().await;
+        assert!(matches!(outcome, Outcome::Paused { .. }), "{outcome:?} {:#?}", stage.told().await);
+        assert_eq!(stage.file("answered"), None, "{question}: {:#?}", stage.told().await);
+        assert_eq!(stage.file("ended"), None, "{question}: {:#?}", stage.told().await);
+    }
 }
 
 #[tokio::test]

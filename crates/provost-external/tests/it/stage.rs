@@ -89,6 +89,7 @@ impl Stage {
             passed: vec![("HANDED".to_owned(), "through".to_owned()), ("KEPT".to_owned(), "back".to_owned())],
             profiles: vec![Profile::parse("fake", include_str!("agent.toml")).expect("a profile")],
             gateway: self.gateway.clone(),
+            masked: Arc::default(),
         });
         let hooks = self.hooks.lock().expect("hooks").take();
         AgentHarness::new(HarnessDeps {

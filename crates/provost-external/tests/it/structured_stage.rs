@@ -88,6 +88,7 @@ impl Talk {
             passed: Vec::new(),
             profiles: ALL.iter().map(|speaks| speaks.profile()).collect(),
             gateway: None,
+            masked: Arc::default(),
         });
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use provost_event::{EvidenceSource, TerminalEvent};
 
 use super::{Detector, evidence};
+use crate::profile::ProgramKind;
 
 /// The last claim.
 #[derive(Debug, Clone)]
@@ -26,10 +27,14 @@ impl Detector {
     pub(super) fn claimed(&mut self, at: Duration, fields: &[(String, String)]) {
         // A program that reports its own state reads single keys. In line mode another program is in the
         // foreground: a file with such a sequence in it is being printed.
-        if self.kernel.is_some_and(|(_, sample)| sample.canonical == Some(true)) {
+        let state = fields.iter().find(|(name, _)| name == "state").map(|(_, value)| value.as_str());
+        let is_plain = self.profile.kind == ProgramKind::Plain;
+        // The failure of a plain program only counts if it is the last that it reports before it ends.
+        let is_failure = is_plain && state == Some("error");
+        if !is_failure && self.kernel.is_some_and(|(_, sample)| sample.canonical == Some(true)) {
+            self.turn.has_failed &= !is_plain;
             return;
         }
-        let state = fields.iter().find(|(name, _)| name == "state").map(|(_, value)| value.as_str());
         let words: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let words = format!("OSC 7501 {}", words.join(" "));
         let claimed = match state {
@@ -38,12 +43,15 @@ impl Detector {
                 ReportedActivity::Working
             }
             Some("blocked") => ReportedActivity::Blocked,
-            Some("idle" | "done") => ReportedActivity::Idle,
+            Some("idle" | "done") => {
+                self.turn.has_failed &= !is_plain;
+                ReportedActivity::Idle
+            }
             Some("error") => {
                 let why = evidence(EvidenceSource::Signal, words.clone());
                 let message = fields.iter().find(|(name, _)| name == "message" || name == "reason");
                 let line = message.map_or(words, |(_, message)| message.clone());
-                self.turn.has_failed = self.turn.submitted;
+                self.turn.has_failed = self.turn.submitted || is_plain;
                 return self.note(at, TerminalEvent::Error { line }, 70, why);
             }
             _ => {

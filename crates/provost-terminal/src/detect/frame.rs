@@ -10,6 +10,12 @@ use crate::profile::bare;
 /// Maximum rows of a wrapped prompt line.
 const WRAPPED_ROWS_MAX: u16 = 6;
 
+/// Prompts without words: the question stands above them.
+const MARKS: [&str; 11] = [">", ">>", ">>>", ":", "?", "->", "=>", "❯", "›", "»", "→"];
+
+/// How many line breaks may follow a question.
+const LINE_BREAKS_MAX: usize = 2;
+
 /// How close to the window's edge a text ends that a frame of the program may have wrapped.
 const EDGE_COLS: usize = 4;
 
@@ -26,6 +32,8 @@ pub(crate) struct Frame {
     pub(crate) fresh: usize,
     /// What was written since then moved the cursor back: the line may have been painted over.
     pub(crate) is_painted_over: bool,
+    /// The texts of rows that were written over since then.
+    pub(crate) struck: Vec<String>,
     /// What was written since then changes the direction of writing.
     pub(crate) is_reordered: bool,
     /// The rows that aren't blank, from the last up.
@@ -68,16 +76,19 @@ impl Frame {
             odd: texts.iter().map(|row| row.chars().any(|c| c != ' ' && c.is_whitespace())).collect(),
             fresh: 0,
             is_painted_over: false,
+            struck: Vec::new(),
             is_reordered: false,
             rows,
         }
     }
 
     /// The same with the row above in the place of an empty line at the cursor, or of a bare mark: some programs end
-    /// their question with a line break, and then read. `None` if that row is from before the last answer.
+    /// their question with a line break or two, and then read. `None` if that row is from before the last answer.
     pub(crate) fn with_line_above(&self) -> Option<Self> {
-        let is_bare = self.line.is_empty() || matches!(self.line.as_str(), ">" | ":" | "?" | "->" | ">>");
-        let row = self.cursor_row.checked_sub(1).filter(|row| is_bare && *row >= self.fresh)?;
+        let is_bare = self.line.is_empty() || MARKS.contains(&self.line.as_str());
+        let above =
+            self.above(self.cursor_row, 1).next().filter(|row| row + LINE_BREAKS_MAX >= self.cursor_row);
+        let row = above.filter(|row| is_bare && *row >= self.fresh)?;
         let line = self.row(row).to_owned();
         (!line.is_empty()).then(|| Self { line, cursor_row: row, is_line_end: true, ..self.clone() })
     }
@@ -95,6 +106,11 @@ impl Frame {
     /// Whether one of these rows has blanks that aren't plain spaces.
     pub(crate) fn has_odd_blanks(&self, mut rows: std::ops::RangeInclusive<usize>) -> bool {
         rows.any(|row| self.odd.get(row).copied().unwrap_or_default())
+    }
+
+    /// Whether the text of one of these rows took the place of another.
+    pub(crate) fn is_struck(&self, mut rows: std::ops::RangeInclusive<usize>) -> bool {
+        !self.struck.is_empty() && rows.any(|row| self.struck.iter().any(|struck| struck == self.row(row)))
     }
 
     /// The next row below one that isn't blank; empty if there is none.

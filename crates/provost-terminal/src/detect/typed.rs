@@ -81,6 +81,7 @@ impl Detector {
         }
         self.turn.is_stopped = self.stops(standing.as_ref(), bytes);
         self.paint = super::Paint::default();
+        self.overstrike = super::Overstrike::default();
         self.turn.worked = false;
         self.turn.growths = 0;
         self.candidate = None;

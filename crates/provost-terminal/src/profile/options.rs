@@ -197,6 +197,13 @@ pub(super) fn given(choices: &[Choice]) -> (Vec<AskOption>, Option<usize>) {
     (options.collect(), None)
 }
 
+/// The first words of consents.
+const YES: [&str; 31] = [
+    "yes", "y", "ja", "j", "oui", "o", "sí", "si", "s", "sim", "да", "д", "tak", "t", "はい", "是", "예",
+    "네", "allow", "approve", "accept", "proceed", "continue", "trust", "ok", "confirm", "run", "apply",
+    "save", "okay", "agree",
+];
+
 /// The meaning of an option's label, in languages of known terminal programs.
 pub(crate) fn meaning(label: &str) -> OptionMeaning {
     const DENY: [&str; 26] = [
@@ -239,14 +246,8 @@ pub(crate) fn meaning(label: &str) -> OptionMeaning {
         "in the future",
         "auto-accept",
     ];
-    const YES: [&str; 31] = [
-        "yes", "y", "ja", "j", "oui", "o", "sí", "si", "s", "sim", "да", "д", "tak", "t", "はい", "是", "예",
-        "네", "allow", "approve", "accept", "proceed", "continue", "trust", "ok", "confirm", "run", "apply",
-        "save", "okay", "agree",
-    ];
     let lower = label.to_lowercase();
-    let words: Vec<&str> =
-        lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|w| !w.is_empty()).collect();
+    let words = words_of(&lower);
     let first = words.first().copied().unwrap_or_default();
     let says = |known: &[&str]| known.contains(&first);
     let always = ALWAYS.iter().any(|phrase| holds(&lower, &words, phrase));
@@ -259,6 +260,33 @@ pub(crate) fn meaning(label: &str) -> OptionMeaning {
     } else {
         OptionMeaning::Other
     }
+}
+
+/// Words of a consent that give no more than what was asked for.
+const PLAIN: [&str; 34] = [
+    "and", "just", "this", "that", "once", "one", "only", "time", "for", "now", "it", "the", "i", "to", "a",
+    "create", "edit", "edits", "make", "write", "change", "changes", "command", "file", "folder", "tool",
+    "action", "request", "call", "execute", "want", "am", "sure", "please",
+];
+
+/// Whether the option that consents for this time says nothing that goes beyond the question. What does, no rule
+/// chooses: a person reads it.
+pub(super) fn offers_plain_consent(options: &[AskOption]) -> bool {
+    let consent = options.iter().find(|option| option.meaning == OptionMeaning::ApproveOnce);
+    consent.is_some_and(|option| consents_plainly(&option.label))
+}
+
+/// Whether an option's label consents, and says no more.
+#[must_use]
+pub fn consents_plainly(label: &str) -> bool {
+    let lower = label.to_lowercase();
+    let mut words = words_of(&lower).into_iter();
+    words.next().is_some_and(|first| YES.contains(&first))
+        && words.all(|word| YES.contains(&word) || PLAIN.contains(&word))
+}
+
+fn words_of(lower: &str) -> Vec<&str> {
+    lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty()).collect()
 }
 
 fn holds(lower: &str, words: &[&str], phrase: &str) -> bool {

@@ -179,7 +179,11 @@ impl Rule {
             DialogRows { frame, first, last: until, has_menu: matches!(self.options, Options::Menu) };
         let is_doubtful = self.region != Region::Cursor
             && self.subject.as_ref().is_some_and(|subject| subject.is_doubtful(dialog, is_known));
-        let is_doubtful = is_doubtful || frame.is_reordered || frame.has_odd_blanks(first..=until);
+        let is_doubtful = is_doubtful
+            || frame.is_reordered
+            || frame.has_odd_blanks(first..=until)
+            || frame.is_struck(first..=until)
+            || !super::options::offers_plain_consent(&options);
         let subject = whole(&about).filter(|_| !is_doubtful && !self.is_twofold(frame, first, until));
         let mut question = self.question(frame, first, last);
         // Without a subject an approver decides, who needs to see all of it.

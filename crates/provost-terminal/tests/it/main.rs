@@ -19,6 +19,8 @@ mod hostile;
 #[cfg(test)]
 mod mask;
 #[cfg(test)]
+mod overpainted;
+#[cfg(test)]
 mod profile;
 #[cfg(test)]
 mod query;

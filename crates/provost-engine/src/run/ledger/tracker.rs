@@ -79,6 +79,16 @@ impl ExecutionTracker {
         exhausted.map_or(Ok(()), Err)
     }
 
+    /// The limit of tokens or money that was passed.
+    pub(super) fn over(&self, (budget, owner): (Budget, LimitOwner)) -> Option<Exhausted> {
+        let of = |dimension, used: u64, limit: Option<u64>| {
+            let limit = limit.filter(|limit| used > *limit)?;
+            Some(Exhausted { owner, ..Exhausted::new(dimension, used, limit) })
+        };
+        let money = budget.money.map(|limit| limit.0);
+        of(Dimension::Tokens, self.tokens, budget.tokens).or_else(|| of(Dimension::Money, self.cost.0, money))
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
