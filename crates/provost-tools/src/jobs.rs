@@ -20,7 +20,6 @@ use crate::shell::plain;
 use crate::spec::About;
 use files::JobName;
 pub use pool::BackgroundJobs;
-pub(crate) use pool::Started;
 
 /// The longest wait of a call.
 const WAIT_MAX: Duration = Duration::from_secs(590);
@@ -137,7 +136,8 @@ impl Jobs {
     }
 
     fn facts(&self, session: SessionId, waited: bool) -> CallFacts {
-        CallFacts { waited, jobs: Some(self.jobs.running_in_words(session)), ..CallFacts::default() }
+        let CallFacts { ended, .. } = self.jobs.facts(session);
+        CallFacts { waited, jobs: Some(self.jobs.running_in_words(session)), ended, ..CallFacts::default() }
     }
 }
 
@@ -191,6 +191,10 @@ pub(crate) fn output_of(log: &std::path::Path, bytes_max: usize) -> String {
         return "[no output]".to_owned();
     }
     let text = plain(&String::from_utf8_lossy(&end.bytes));
-    let note = if end.is_cut { format!("[the end of {}:]\n", log.display()) } else { String::new() };
+    let note = if end.is_cut {
+        "[the end of its output; all of it is only in a file to which the command writes it:]\n".to_owned()
+    } else {
+        String::new()
+    };
     format!("{note}{}", text.trim_end_matches('\n'))
 }

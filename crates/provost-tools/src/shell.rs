@@ -23,7 +23,7 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::failure::chain;
 use crate::form::{form, named, valued};
-use crate::jobs::{self, BackgroundJobs, Started};
+use crate::jobs::{self, BackgroundJobs};
 use crate::spec::About;
 use cwd::Cwd;
 use script::Script;
@@ -177,10 +177,11 @@ impl Shell {
             grace: GRACE,
             ends_within: None,
         };
-        let Started { name, log } = self.jobs.start(session, command, spec)?;
+        let name = self.jobs.start(session, command, spec)?;
+        // Its log isn't named: it is in a folder that agents can't read.
         let text =
-            format!("{}{name} runs in the background; its output goes to {}", start.notice, log.display());
-        let facts = CallFacts { jobs: Some(self.jobs.running_in_words(session)), ..CallFacts::default() };
+            format!("{}{name} runs in the background; `jobs` shows its output and how it ends", start.notice);
+        let facts = self.jobs.facts(session);
         Ok(ToolOutput { facts, ..ToolOutput::ok(text) })
     }
 }
@@ -306,7 +307,10 @@ impl Tool for Shell {
         match context.output.during(running).await {
             Ok(finished) => {
                 let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);
-                ToolOutput { facts: facts(&finished, &arguments.command), ..output }
+                let own = facts(&finished, &arguments.command);
+                let CallFacts { jobs, ended, .. } =
+                    jobs::session_of(context).map(|session| self.jobs.facts(session)).unwrap_or_default();
+                ToolOutput { facts: CallFacts { jobs, ended, ..own }, ..output }
             }
             Err(error) => ToolOutput::error(chain(&error)),
         }
