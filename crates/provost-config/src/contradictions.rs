@@ -153,6 +153,38 @@ fn keys_for_hooks(loading: &Loading) -> Vec<Problem> {
     problems
 }
 
+/// Variables for hooks that hold a provider's key under another name.
+pub(crate) fn keys_by_other_names(loading: &Loading, variables: &BTreeMap<String, String>) -> Vec<Problem> {
+    let keys = loading.settings.named.key_variables();
+    let held =
+        |value: &String| keys.iter().find(|(key, _)| !value.is_empty() && variables.get(*key) == Some(value));
+    let own = |name: &String| keys.contains_key(name);
+    let problem = |source: Source, key: String, name: &String| {
+        let (variable, provider) = held(variables.get(name)?).filter(|_| !own(name))?;
+        Some(Problem {
+            source,
+            key,
+            what: format!(
+                "{name} has the value of {variable}, the key of the provider {provider}, which no hook gets"
+            ),
+            remedy: "give the hook a key of its own".to_owned(),
+        })
+    };
+    let of_env = loading.settings.hook_env.iter().filter_map(|variable| {
+        let source = variable.source.clone();
+        let source = source.unwrap_or_else(|| loading.source_of_item("hooks.env", &variable.name));
+        problem(source, "hooks.env".to_owned(), &variable.name)
+    });
+    let of_headers = loading.settings.hooks.iter().flat_map(|hook| {
+        let source = hook.source_of("allowed_env");
+        let key = format!("{}.allowed_env", Hook::LIST);
+        hook.header_variables()
+            .filter_map(|name| problem(source.clone(), key.clone(), name))
+            .collect::<Vec<_>>()
+    });
+    of_env.chain(of_headers).collect()
+}
+
 fn impossible_models(loading: &Loading) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (name, table) in &loading.settings.named.models {

@@ -1,5 +1,6 @@
 //! Hooks and permissions that come from other programs' files, and all hooks together.
 
+mod matchers;
 mod scripts;
 mod source;
 
@@ -73,9 +74,10 @@ pub(crate) fn import(loading: &mut Loading, with: &Importing<'_>) {
     let mut files = Vec::new();
     for import in &imports {
         let found = files_of(loading, import, with.folders);
+        loading.project.expected.extend(expected(loading, import));
         if found.is_empty() {
-            let folder = loading.project.folder.display().to_string();
-            loading.skipped.push(format!("import of {}: there is none in {folder}", import.of.word()));
+            let why = nothing_found(loading, import);
+            loading.skipped.insert(0, format!("import of {}: {why}", import.of.word()));
         }
         files.extend(found);
     }
@@ -83,7 +85,11 @@ pub(crate) fn import(loading: &mut Loading, with: &Importing<'_>) {
     take(loading, &read, with.tools);
     note_unimported(loading, &imports);
     let folder = loading.project.folder.clone();
+    let known = KnownTools::of(&loading.settings, with.tools);
     for placed in loading.settings.all_hooks() {
+        for why in matchers::never_match(&placed.policy, &known) {
+            loading.skipped.insert(0, format!("{}: the hook {}: {why}", placed.place, placed.policy.name));
+        }
         if let Some(script) = missing_script(&placed.policy, &folder) {
             let name = &placed.policy.name;
             let then = match placed.policy.point.refusal() {
@@ -95,6 +101,40 @@ pub(crate) fn import(loading: &mut Loading, with: &Importing<'_>) {
             let why = format!("its script {} isn't there: {then}", script.display());
             loading.skipped.insert(0, format!("{}: the hook {name}: {why}", placed.place));
         }
+    }
+}
+
+/// The files that an import reads if they are there.
+fn expected(loading: &Loading, import: &Import) -> Vec<String> {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    match &import.of {
+        ImportSource::Claude => names(&CLAUDE_FILES),
+        ImportSource::Codex => names(&CODEX_FILES),
+        ImportSource::ClaudeUser => Vec::new(),
+        ImportSource::ClaudePlugin(folder) => {
+            let root = plugin_root(loading, folder);
+            vec![name_in(&loading.project.folder, &root.join(PLUGIN_FILE))]
+        }
+    }
+}
+
+/// Why an import found no file.
+fn nothing_found(loading: &Loading, import: &Import) -> String {
+    let folder = &loading.project.folder;
+    let names = expected(loading, import);
+    // Also a link that leads nowhere, whether it is the file or its folder.
+    let parts =
+        names.iter().flat_map(|name| Path::new(name).ancestors().filter(|part| !part.as_os_str().is_empty()));
+    let mut there = parts.filter(|part| {
+        let path = folder.join(part);
+        path.symlink_metadata().is_ok()
+            && (names.iter().any(|name| Path::new(name) == *part) || !path.is_dir())
+    });
+    match there.next() {
+        Some(part) => {
+            format!("{} in {} is no file or folder that can be read", part.display(), folder.display())
+        }
+        None => format!("there is none in {}", folder.display()),
     }
 }
 
@@ -140,12 +180,7 @@ fn files_of(loading: &Loading, import: &Import, folders: &Folders) -> Vec<Found>
 }
 
 fn plugin_file(loading: &Loading, import: &Import, folder: &str, folders: &Folders) -> Option<Found> {
-    let home = etcetera::home_dir().ok();
-    let root = match (folder.strip_prefix("~/"), home) {
-        (Some(below), Some(home)) => home.join(below),
-        _ => loading.project.folder.join(folder),
-    };
-    let root = root.canonicalize().unwrap_or(root);
+    let root = plugin_root(loading, folder);
     let path = root.join(PLUGIN_FILE);
     let plugin = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let data = folders.state.join("plugins").join(plugin);
@@ -161,6 +196,15 @@ fn plugin_file(loading: &Loading, import: &Import, folder: &str, folders: &Folde
         contract: HookContract::Claude,
         plugin: PLUGIN_VARIABLES.map(str::to_owned).into_iter().zip(values).collect(),
     })
+}
+
+fn plugin_root(loading: &Loading, folder: &str) -> PathBuf {
+    let home = etcetera::home_dir().ok();
+    let root = match (folder.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => loading.project.folder.join(folder),
+    };
+    root.canonicalize().unwrap_or(root)
 }
 
 /// The name of a file for people in `folder`.

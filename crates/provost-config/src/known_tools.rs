@@ -148,6 +148,11 @@ impl KnownTools {
         Self(tools.all.iter().map(ToolSpec::identity).chain(agents).collect())
     }
 
+    /// All names of the tools.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().flat_map(ToolIdentity::names)
+    }
+
     /// What is wrong with a pattern that matches the calls of no tool, and what would be right.
     pub(crate) fn objection_to_pattern(&self, text: &str) -> Option<(String, String)> {
         let tool = text.trim().split('(').next().unwrap_or_default();

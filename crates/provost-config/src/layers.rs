@@ -113,6 +113,10 @@ pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
     let project = found.as_deref().and_then(Path::parent).map(Path::to_owned);
     let project = project.or_else(|| imported::project_folder(request.folder));
     let mut loading = Loading::defaults(project.unwrap_or_else(|| request.folder.to_owned()));
+    loading.project.config = request.file.and_then(|file| std::path::absolute(file).ok());
+    if request.file.is_none() && request.scope == Scope::Project {
+        loading.project.expected.push(FILE_NAME.to_owned());
+    }
     loading.user_path.clone_from(&folders.user_file);
     loading.user_file = called(&folders.user_file, request.folder);
     load_file(&mut loading, &folders.user_file, From::User, folders, request.folder);
@@ -144,6 +148,7 @@ pub fn load_in(request: &Request<'_>, folders: &Folders) -> Loading {
     loading.project.requests = project::requests(&loading, &before);
     loading.project.skipped.clone_from(&loading.skipped);
     contradictions::check(&mut loading, request.tools);
+    loading.problems.extend(contradictions::keys_by_other_names(&loading, request.variables));
     loading
 }
 

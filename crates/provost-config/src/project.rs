@@ -20,6 +20,10 @@ pub struct Project {
     pub requests: Vec<ProjectRequest>,
     /// What its files have that isn't in force, the guards first.
     pub skipped: Vec<String>,
+    /// The files that are read if they are there, besides those that were: what counts by its presence.
+    pub(crate) expected: Vec<String>,
+    /// The file that the user named in the place of the project's, absolute.
+    pub config: Option<PathBuf>,
 }
 
 /// A file of the project's folder.
@@ -47,7 +51,27 @@ pub struct ProjectRequest {
 impl Project {
     pub(crate) fn new(folder: PathBuf) -> Self {
         let folder = folder.canonicalize().unwrap_or(folder);
-        Self { folder, files: Vec::new(), requests: Vec::new(), skipped: Vec::new() }
+        Self {
+            folder,
+            files: Vec::new(),
+            requests: Vec::new(),
+            skipped: Vec::new(),
+            expected: Vec::new(),
+            config: None,
+        }
+    }
+
+    /// Whether the file called `name`, in the folder or in one above, is one that is read if it is there.
+    pub(crate) fn expects(&self, name: &str) -> bool {
+        self.expected.iter().any(|expected| {
+            name.strip_suffix(expected.as_str())
+                .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        })
+    }
+
+    /// Whether that file isn't there, or couldn't be read.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        self.expects(name) && !self.files.iter().any(|file| file.name == name)
     }
 
     /// Notes that the file called `name` was read with this `text`.

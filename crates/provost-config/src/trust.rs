@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use provost_event::Timestamp;
 
+use crate::FILE_NAME;
 use crate::errors::ConfigError;
 use crate::project::{Project, ProjectRequest};
 pub use store::{TrustStore, Trusted, TrustedFile};
@@ -33,8 +34,32 @@ pub struct Needed {
     pub gone: Vec<(String, String)>,
     /// What the files have that isn't in force, the guards first.
     pub skipped: Vec<String>,
+    /// The files that aren't as they were, or weren't there.
+    pub changed: Vec<(String, FileChange)>,
     /// Whether the user agreed to something there.
     pub is_change: bool,
+}
+
+/// How a file isn't as the user agreed to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileChange {
+    /// It has other bytes.
+    Changed,
+    /// It wasn't there.
+    New,
+    /// It isn't there, or can't be read.
+    Gone,
+}
+
+impl FileChange {
+    /// The difference in a word or two.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Changed => "has changed",
+            Self::New => "is new",
+            Self::Gone => "isn't there any more, or can't be read",
+        }
+    }
 }
 
 /// The trust in `project`, by what is kept in `store`.
@@ -42,15 +67,34 @@ pub struct Needed {
 /// # Errors
 /// When that can't be read.
 pub fn trust_in(store: &TrustStore, project: &Project) -> Result<TrustState, ConfigError> {
-    if project.requests.is_empty() {
-        return Ok(TrustState::NotNeeded);
+    let Some(trusted) = store.all()?.remove(&project.folder) else {
+        return Ok(match project.requests.is_empty() {
+            true => TrustState::NotNeeded,
+            false => TrustState::Needed(compare(project, &Trusted::default())),
+        });
+    };
+    let needed = compare(project, &trusted);
+    // A file that takes back what it requested may take a guard back.
+    if !needed.changed.is_empty() {
+        return Ok(TrustState::Needed(needed));
     }
-    let trusted = store.all()?.remove(&project.folder).unwrap_or_default();
-    let is_same = |name: &str, hash: &str| trusted.files.get(name).is_some_and(|file| file.blake3 == hash);
-    if project.files.iter().all(|file| is_same(&file.name, &file.hash)) {
-        return Ok(TrustState::Trusted { at: trusted.at });
-    }
-    Ok(TrustState::Needed(compare(project, &trusted)))
+    Ok(match project.requests.is_empty() {
+        true => TrustState::NotNeeded,
+        false => TrustState::Trusted { at: trusted.at },
+    })
+}
+
+/// The files that aren't as the user agreed to them, with what is different. A new one of the project's own that requests
+/// nothing is none.
+fn changed(project: &Project, trusted: &Trusted) -> Vec<(String, FileChange)> {
+    let read = project.files.iter().filter_map(|file| match trusted.files.get(&file.name) {
+        Some(known) if known.blake3 == file.hash => None,
+        Some(_) => Some((file.name.clone(), FileChange::Changed)),
+        None if project.requests.is_empty() && file.name == FILE_NAME => None,
+        None => Some((file.name.clone(), FileChange::New)),
+    });
+    let lacking = trusted.files.keys().filter(|name| project.lacks(name));
+    read.chain(lacking.map(|name| (name.clone(), FileChange::Gone))).collect()
 }
 
 fn compare(project: &Project, trusted: &Trusted) -> Needed {
@@ -67,13 +111,14 @@ fn compare(project: &Project, trusted: &Trusted) -> Needed {
     let before = trusted
         .files
         .iter()
-        .filter(|(name, _)| read_now(name))
+        .filter(|(name, _)| read_now(name) || project.lacks(name))
         .flat_map(|(name, file)| file.requests.iter().map(move |request| (name, request)));
     let gone = before.filter(|(name, request)| !is_there(name, request)).map(|(_, request)| request.clone());
     Needed {
         requests: requests.collect(),
         gone: gone.collect(),
         skipped: project.skipped.clone(),
+        changed: changed(project, trusted),
         is_change: !trusted.files.is_empty(),
     }
 }
@@ -90,10 +135,14 @@ pub fn grant(store: &TrustStore, project: &Project, at: Timestamp) -> Result<(),
     store.change(|projects| {
         let trusted = projects.entry(project.folder.clone()).or_default();
         trusted.at = at;
+        trusted.files.retain(|name, _| !project.lacks(name));
         for file in &project.files {
             let requests =
                 project.requests.iter().filter(|request| request.file == file.name).map(pair).collect();
             trusted.files.insert(file.name.clone(), TrustedFile { blake3: file.hash.clone(), requests });
+        }
+        if trusted.files.is_empty() {
+            projects.remove(&project.folder);
         }
     })
 }
@@ -102,6 +151,9 @@ impl Needed {
     /// All of it in lines, with nothing left out or hidden.
     pub fn listed(&self) -> String {
         let mut out = String::new();
+        for (name, change) in self.changed.iter().filter(|_| self.is_change) {
+            let _ = writeln!(out, "  {} {}", revealed(name), change.words());
+        }
         for skipped in &self.skipped {
             let _ = writeln!(out, "  not in force: {}", revealed(skipped));
         }

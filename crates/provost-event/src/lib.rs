@@ -104,7 +104,7 @@ pub use terminal::{
     TerminalState, WindowSize,
 };
 pub use tool::{Access, Freeform, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};
-pub use tool_call::{CallFacts, ToolFinished, ToolStarted, ToolStatus};
+pub use tool_call::{CallFacts, EndedCommand, ToolFinished, ToolStarted, ToolStatus};
 pub use tool_form::{CallForm, FieldForm, SelectingField, ValueForm};
 pub use tree::{
     AgentAskedAgain, AgentFinished, AgentResumeRequested, AgentRetryScheduled, AgentSpawned, AgentStarted,

@@ -54,6 +54,16 @@ impl ToolStatus {
     }
 }
 
+/// A command that ended by itself while no call ran it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EndedCommand {
+    /// The command line.
+    pub command: String,
+    /// Its exit status; absent if a signal ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<i32>,
+}
+
 /// Facts about a tool call beside its output: reported by the tool, or observed in the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -72,6 +82,9 @@ pub struct CallFacts {
     /// do with them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Vec<String>>,
+    /// Commands of the agent in the background or at a terminal that have ended, each told once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<EndedCommand>,
     /// The service that it started: a command that goes on after the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<Box<ServiceKept>>,

@@ -103,6 +103,9 @@ impl Services {
     pub async fn stop(&self, name: &str, by: &StoppedBy) -> Result<ServiceRecord, ServiceError> {
         let unknown = || ServiceError::Unknown { name: name.to_owned() };
         let service = self.get(name).ok_or_else(unknown)?;
+        if service.state() == ServiceState::Unseen {
+            return Err(ServiceError::StillRuns { name: name.to_owned() });
+        }
         let Some(supervisor) = service.living_supervisor() else { return Ok(service) };
         self.files.request_stop(name, by)?;
         let is_asked = supervisor.ask_to_end();
@@ -116,7 +119,9 @@ impl Services {
         }
         let after = self.get(name).ok_or_else(unknown)?;
         match after.state() {
-            ServiceState::Running => Err(ServiceError::StillRuns { name: name.to_owned() }),
+            ServiceState::Running | ServiceState::Unseen => {
+                Err(ServiceError::StillRuns { name: name.to_owned() })
+            }
             ServiceState::Starting | ServiceState::Ended(_) | ServiceState::Lost => Ok(after),
         }
     }
@@ -142,7 +147,10 @@ impl Services {
 
     /// Forgets the services of a run that don't run, with their logs. Returns the bytes of these. Blocking.
     pub fn forget_ended_of_run(&self, run: RunId) -> u64 {
-        let over = self.of_run(run).into_iter().filter(|service| service.state() != ServiceState::Running);
+        let over = self
+            .of_run(run)
+            .into_iter()
+            .filter(|service| !matches!(service.state(), ServiceState::Running | ServiceState::Unseen));
         over.map(|service| self.files.remove(&service)).sum()
     }
 
@@ -166,7 +174,7 @@ impl Services {
 pub async fn report_service(backend: &dyn Backend, service: &ServiceRecord) -> Result<(), BackendError> {
     let Some(supervisor) = service.supervisor else { return Ok(()) };
     let event = match service.state() {
-        ServiceState::Starting => return Ok(()),
+        ServiceState::Starting | ServiceState::Unseen => return Ok(()),
         ServiceState::Running => match service.kept() {
             Some(kept) => ServiceEvent::Found(Box::new(kept)),
             None => return Ok(()),

@@ -32,8 +32,8 @@ pub(crate) struct Command<'a> {
     pub(crate) setup: &'a HookSetup,
     /// From the start on, including writing the question.
     pub(crate) timeout: Duration,
-    /// Names of variables that it sees besides those of every child process.
-    pub(crate) extra_env: &'a [String],
+    /// Variables that it sees besides those of every child process.
+    pub(crate) extra_env: &'a [(String, String)],
 }
 
 impl<'a> Command<'a> {
@@ -63,8 +63,8 @@ impl<'a> Command<'a> {
             HookProgram::Http { .. } | HookProgram::Model(_) => (OsString::new(), Vec::new()),
         };
         self.make_data_folder();
-        let extra: Vec<&str> = self.extra_env.iter().map(String::as_str).collect();
-        let mut env = helper_env(&extra);
+        let mut env = helper_env(&[]);
+        env.extend(self.extra_env.iter().map(|(name, value)| (name.into(), value.into())));
         env.retain(|(name, _)| !name.to_string_lossy().starts_with(NEVER_PASSED));
         // Later entries take precedence, even if a setting passes one of these by name.
         let set = self.setup.env.iter().map(|(name, value)| (name.into(), value.into()));

@@ -36,8 +36,9 @@ pub struct ProgramHooksOptions {
     pub header_env: HashMap<String, String>,
     /// Removes keys from hooks' answers before any of it is stored.
     pub redactor: Arc<Redactor>,
-    /// Names of variables that commands see besides those of every child process. `OTEL_…` is never passed.
-    pub extra_env: Vec<String>,
+    /// Variables that commands see besides those of every child process, with their values: this process may have hidden
+    /// its own. `OTEL_…` is never passed.
+    pub extra_env: Vec<(String, String)>,
 }
 
 /// Runs hook programs: commands below `provost-process`'s guard, and requests to servers.
@@ -60,7 +61,7 @@ struct Asking {
     matchers: Matchers,
     spill: Option<PathBuf>,
     redactor: Arc<Redactor>,
-    extra_env: Vec<String>,
+    extra_env: Vec<(String, String)>,
     background: Arc<Background>,
 }
 

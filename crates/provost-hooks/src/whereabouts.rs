@@ -30,7 +30,7 @@ pub(crate) fn folder_of<'a>(
             let words = std::iter::once(program).chain(args);
             words.map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect::<Vec<_>>().join(" ")
         }
-        HookProgram::Http { .. } => return folder,
+        HookProgram::Http { .. } | HookProgram::Model(_) => return folder,
     };
     if names_relative_script(&with_known_folders(text, setup), project) { project } else { folder }
 }

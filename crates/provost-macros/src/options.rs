@@ -188,7 +188,7 @@ impl Subject {
             _ => {
                 let has = |name: &str| self.words.iter().any(|word| word == name).into_token_stream();
                 let (walks, writes) = (has("walks"), has("writes"));
-                quote!(Path { #field, walks: #walks, writes: #writes })
+                quote!(Path { #field, walks: #walks, writes: #writes, anywhere: false })
             }
         };
         quote!(.subject(::provost::ToolSubject::#subject))

@@ -26,8 +26,8 @@ pub struct RunContext {
     pub(crate) notifying: Notifying,
     /// What headers of hooks may name.
     pub(crate) header_env: HashMap<String, String>,
-    /// The names of the variables that hooks get besides.
-    pub(crate) hook_env: Vec<String>,
+    /// The variables that hooks get besides.
+    pub(crate) hook_env: Vec<(String, String)>,
     /// Keeps the machine awake.
     pub(crate) power: Option<KeepAwake>,
     /// Knows the keys, which judges aren't shown.
@@ -91,7 +91,7 @@ impl RunContext {
             variables: variables.clone(),
             boxes_git: settings.sandbox.mode != SandboxMode::Off,
             header_env: header_env(settings, variables),
-            hook_env: hook_env(settings),
+            hook_env: hook_values(settings, variables),
             power: power(settings),
             skills: Vec::new(),
             keep_services: Duration::from_millis(settings.keep_running_max_ms),
@@ -139,8 +139,20 @@ impl RunContext {
 /// What headers of hooks may name: the environment without the keys of providers, which only the providers get.
 fn header_env(settings: &Settings, variables: &Variables) -> HashMap<String, String> {
     let keys = settings.named.key_variables();
-    let others = variables.iter().filter(|(name, _)| !keys.contains_key(*name));
+    let held = keys.keys().filter_map(|name| variables.get(name)).filter(|value| !value.is_empty());
+    let held = held.collect::<Vec<_>>();
+    let others = variables.iter().filter(|(name, value)| !keys.contains_key(*name) && !held.contains(value));
     others.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The variables that hooks get besides, as far as they are set. They are those that this process began with, since it hides
+/// secrets in its own environment.
+fn hook_values(settings: &Settings, variables: &Variables) -> Vec<(String, String)> {
+    let others = header_env(settings, variables);
+    hook_env(settings)
+        .into_iter()
+        .filter_map(|name| Some((name.clone(), others.get(&name)?.clone())))
+        .collect()
 }
 
 /// The names of the variables that hooks get besides. The settings refuse those of providers' keys.

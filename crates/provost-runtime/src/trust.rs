@@ -19,9 +19,19 @@ pub fn require(store: &TrustStore, project: &Project) -> Result<(), RuntimeError
 pub fn require_by(store: &TrustStore, project: &Project, command: &str) -> Result<(), RuntimeError> {
     let TrustState::Needed(needed) = trust_in(store, project)? else { return Ok(()) };
     let what = format!("the project's files want what you haven't agreed to\n{}", needed.listed());
+    let command = match &project.config {
+        Some(file) => format!("{command} --config {}", in_shell(&file.display().to_string())),
+        None => command.to_owned(),
+    };
     let hint = format!(
         "nothing of this was done; `{command}` in {} shows it and asks you",
         project.folder.display()
     );
     Err(Refusal::new(what.trim_end(), hint).into())
+}
+
+/// `text` as one word of a shell.
+fn in_shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }

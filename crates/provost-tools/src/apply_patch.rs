@@ -29,6 +29,9 @@ const FILES_MAX: usize = 200;
 /// Maximum bytes of the diffs in the output, all together.
 const DIFF_BYTES_MAX: usize = 8 * 1024;
 
+/// After the name of a file whose lines the patch has otherwise.
+const ADAPTED: &str = "; the file differs from the patch in indentation, to which the new lines were adapted";
+
 /// The tool's name.
 pub(crate) const NAME: &str = "apply_patch";
 
@@ -184,16 +187,18 @@ impl Planned {
             Change::Update { path, to, hunks } => {
                 let place = locate(path, patch, job)?;
                 let before = read_text(&place, job)?;
-                let after = lines::apply(&before, hunks)
+                let applied = lines::apply(&before, hunks)
                     .map_err(|why| Failure::Said(format!("`{path}` can't be changed: {why}")))?;
+                let note = if applied.is_indented { ADAPTED } else { "" };
+                let after = applied.text;
                 let shown = diff(&before, &after);
                 let Some(to) = to else {
-                    let _ = writeln!(self.told, "changed `{path}`");
+                    let _ = writeln!(self.told, "changed `{path}`{note}");
                     let _ = writeln!(self.diffs, "{path}\n{shown}");
                     return self.put(PlannedFile { place, before: Some(before), after: Some(after) });
                 };
                 let target = self.new_place(to, patch, job)?;
-                let _ = writeln!(self.told, "moved `{path}` to `{to}`");
+                let _ = writeln!(self.told, "moved `{path}` to `{to}`{note}");
                 let _ = writeln!(self.diffs, "{to}\n{shown}");
                 self.put(PlannedFile { place, before: Some(before), after: None })?;
                 self.put(PlannedFile { place: target, before: None, after: Some(after) })

@@ -20,7 +20,6 @@ use crate::shell::plain;
 use crate::spec::About;
 use files::JobName;
 pub use pool::BackgroundJobs;
-pub(crate) use pool::Started;
 
 /// The longest wait of a call.
 const WAIT_MAX: Duration = Duration::from_secs(590);
@@ -139,7 +138,8 @@ impl Jobs {
     }
 
     fn facts(&self, session: SessionId, waited: bool) -> CallFacts {
-        CallFacts { waited, jobs: Some(self.jobs.running_in_words(session)), ..CallFacts::default() }
+        let CallFacts { ended, .. } = self.jobs.facts(session);
+        CallFacts { waited, jobs: Some(self.jobs.running_in_words(session)), ended, ..CallFacts::default() }
     }
 }
 

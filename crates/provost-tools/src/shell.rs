@@ -23,7 +23,7 @@ use serde::Deserialize;
 use crate::arguments;
 use crate::failure::chain;
 use crate::form::{form, named, valued};
-use crate::jobs::{self, BackgroundJobs, Started};
+use crate::jobs::{self, BackgroundJobs};
 use crate::spec::About;
 use cwd::Cwd;
 use script::Script;
@@ -182,12 +182,12 @@ impl Shell {
             grace: GRACE,
             ends_within: None,
         };
-        let Started { name } = self.jobs.start(session, command, spec)?;
+        let name = self.jobs.start(session, command, spec)?;
         let text = format!(
             "{}{name} runs in the background; read_file and search take its output as path \"{BLOB_URI}{name}\"",
             start.notice
         );
-        let facts = CallFacts { jobs: Some(self.jobs.running_in_words(session)), ..CallFacts::default() };
+        let facts = self.jobs.facts(session);
         Ok(ToolOutput { facts, ..ToolOutput::ok(text) })
     }
 }
@@ -329,7 +329,10 @@ impl Tool for Shell {
         match context.output.during(running).await {
             Ok(finished) => {
                 let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);
-                ToolOutput { facts: facts(&finished, &arguments.command), ..output }
+                let own = facts(&finished, &arguments.command);
+                let CallFacts { jobs, ended, .. } =
+                    jobs::session_of(context).map(|session| self.jobs.facts(session)).unwrap_or_default();
+                ToolOutput { facts: CallFacts { jobs, ended, ..own }, ..output }
             }
             Err(error) => ToolOutput::error(chain(&error)),
         }

@@ -7,11 +7,13 @@ mod seen;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{
-    Access, ActorKey, CallFacts, Json, SessionId, TerminalState, ToolSpec, ToolSubject, WindowSize,
+    Access, ActorKey, CallFacts, EndedCommand, Exit, Json, SessionId, TerminalState, ToolSpec, ToolSubject,
+    WindowSize,
 };
 use provost_harness::{FileReach, Tool, ToolContext, ToolOutput};
 use provost_process::{
@@ -62,6 +64,10 @@ const GRACE_DIVISOR: u32 = 10;
 
 /// Maximum bytes typed by one call.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
+
+/// The signal of Ctrl-C, and the status of a shell whose program it ended.
+const SIGINT: i32 = 2;
+const INTERRUPTED: i32 = 130;
 
 /// The default name of a terminal.
 const ONLY: &str = "main";
@@ -170,7 +176,7 @@ impl Terminal {
         options.grace = grace(context);
         let started = context.cancel.run_until_cancelled(PtySupervisor::spawn(launch, options)).await;
         let pty = started.ok_or_else(cancelled)?.map_err(|error| ToolOutput::error(chain(&error)))?;
-        let held = place.put(Held { line: line.to_owned(), pty });
+        let held = place.put(Held { line: line.to_owned(), pty, is_told: AtomicBool::new(false) });
         match self.looks(&held, arguments, context).await {
             Ok(output) => Ok(output),
             Err(output) => {
@@ -233,12 +239,16 @@ impl Terminal {
         let session = session_of(context)?;
         let held = self.held(arguments, context)?;
         self.pool.take(session, arguments.id.as_deref().unwrap_or(ONLY));
+        let was_running = held.pty.is_running();
         let plan = QuitPlan { steps: Vec::new(), grace: grace(context) };
         let exit = held.pty.end(plan).await;
         let view = held.pty.view().await.map_err(gone)?;
+        let own_end = if was_running { Vec::new() } else { untold_end(&held, &exit) };
+        let facts = CallFacts { ended: own_end, ..CallFacts::default() };
         let ended = seen::ended(&held.line, exit, &view);
         let is_left = !held.pty.is_all_ended();
-        Ok(ToolOutput::ok(if is_left { format!("[{MAYBE_LEFT}]\n{ended}") } else { ended }))
+        let text = if is_left { format!("[{MAYBE_LEFT}]\n{ended}") } else { ended };
+        Ok(ToolOutput { facts, ..ToolOutput::ok(text) })
     }
 
     fn held(&self, arguments: &Arguments, context: &ToolContext) -> Result<Arc<Held>, ToolOutput> {
@@ -262,7 +272,7 @@ impl Terminal {
         context: &ToolContext,
     ) -> Result<ToolOutput, ToolOutput> {
         let output = self.looks(held, arguments, context).await?;
-        let facts = CallFacts { waited: held.pty.is_running(), ..CallFacts::default() };
+        let facts = CallFacts { waited: held.pty.is_running(), ..output.facts };
         Ok(ToolOutput { facts, ..output })
     }
 
@@ -284,8 +294,23 @@ impl Terminal {
         if held.pty.is_running() {
             return Ok(ToolOutput::ok(seen::shown(&held.line, &view)));
         }
-        Ok(ToolOutput::ok(seen::ended(&held.line, held.pty.wait().await, &view)))
+        let exit = held.pty.wait().await;
+        let facts = CallFacts { ended: untold_end(held, &exit), ..CallFacts::default() };
+        Ok(ToolOutput { facts, ..ToolOutput::ok(seen::ended(&held.line, exit, &view)) })
     }
+}
+
+/// The end of a program that no call reported before. One that the agent interrupts has done what it was to do.
+fn untold_end(held: &Held, exit: &Exit) -> Vec<EndedCommand> {
+    let exit_status = match exit {
+        Exit::Code(INTERRUPTED) | Exit::Signal(SIGINT) | Exit::Unseen => return Vec::new(),
+        Exit::Code(code) => Some(*code),
+        Exit::Signal(_) => None,
+    };
+    if held.is_told.swap(true, Ordering::Relaxed) {
+        return Vec::new();
+    }
+    vec![EndedCommand { command: held.line.clone(), exit_status }]
 }
 
 fn grace(context: &ToolContext) -> Duration {

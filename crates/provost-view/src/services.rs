@@ -64,6 +64,7 @@ impl ServiceView {
         let (view, how) = match &state {
             ServiceState::Starting => (ServiceStateView::Starting, None),
             ServiceState::Running => (ServiceStateView::Running, None),
+            ServiceState::Unseen => (ServiceStateView::Running, Some(state.to_string())),
             ServiceState::Ended(_) | ServiceState::Lost => (ServiceStateView::Ended, Some(state.to_string())),
         };
         Self {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use provost_config::{Request, Scope, Settings, home_folder, load};
-use provost_engine::Permissions;
+use provost_engine::{Permissions, own_call};
 use provost_event::{
     ActorKey, AgentPolicy, Block, ConversationEntry, Entry, LifecycleEntry, Permission, PermissionPolicy,
     RunId, SessionId, ToolCall, ToolSpec, ToolSubject,
@@ -177,10 +177,10 @@ impl<'a> Backtest<'a> {
                     Entry::Conversation(ConversationEntry::AssistantMessage(message)) => {
                         let Some(bound) = agents.get(&actor) else { continue };
                         let calls = message.content.iter().filter_map(|block| match block {
-                            Block::ToolCall(call) => Some(call),
+                            Block::ToolCall(call) => Some(as_judged(&bound.policy, call)),
                             _ => None,
                         });
-                        calls.for_each(|call| self.call(actor, bound, call));
+                        calls.for_each(|call| self.call(actor, bound, &call));
                     }
                     _ => {}
                 }
@@ -240,6 +240,16 @@ impl<'a> Backtest<'a> {
         self.report.unmet_hooks = self.hooks.unmet();
         self.report
     }
+}
+
+/// The call as permissions see it: as one of the agent's own tools, whatever form the model gave it in. What an external
+/// program asks for stays as it is.
+fn as_judged(policy: &AgentPolicy, call: &ToolCall) -> ToolCall {
+    if policy.external.is_some() {
+        return call.clone();
+    }
+    let own = own_call(call, &policy.tools);
+    ToolCall { name: own.tool, input: own.input, ..call.clone() }
 }
 
 /// Why the sandbox's rules refuse the path of a call; `None` if they don't, or it has none.

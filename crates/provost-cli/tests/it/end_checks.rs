@@ -152,3 +152,29 @@ fn a_run_killed_after_the_question_neither_repeats_nor_skips_it() {
     ended(&resumed, "Proved. VERDICT: PASS\n");
     assert_eq!(kinds(&scene).iter().filter(|kind| *kind == "final_check").count(), 1);
 }
+
+#[test]
+fn commands_in_the_background_and_at_a_terminal_count_for_the_final_check() {
+    let seen = "{ jobs: { job: job1, wait_secs: 30 } }";
+    for (call, then, fact) in [
+        (
+            "{ shell: { command: 'echo no; exit 3', background: true } }",
+            seen,
+            "`echo no; exit 3` ended with exit status 3",
+        ),
+        ("{ shell: { command: 'sleep 600', background: true } }", "{ list_dir: {} }", "job1 (`sleep 600`)"),
+        (
+            "{ terminal: { action: start, command: 'echo no; exit 4' } }",
+            "{ list_dir: {} }",
+            "`echo no; exit 4` ended with exit status 4",
+        ),
+    ] {
+        let script = format!(
+            "answers:\n  - tools: [{call}]\n  - tools: [{then}]\n  - text: 'VERDICT: PASS'\n  - text: 'VERDICT: PASS'\n"
+        );
+        let scene = checked(&script, "");
+        ended(&scene.provost(&["run", "Repair it"]), "VERDICT: PASS\n");
+        let items = items(&scene);
+        assert!(items.len() == 1 && items[0].1.contains(fact), "{fact}: {items:?}");
+    }
+}

@@ -217,3 +217,22 @@ fn a_loop_that_reads_the_transcript_sends_the_agent_back_until_it_promises() {
     let answers = log.lines().filter(|line| line.contains(r#""type":"assistant_message""#)).count();
     assert_eq!(answers, 2, "{done:?}");
 }
+
+#[test]
+fn a_matcher_that_matches_no_tool_is_named() {
+    for (matcher, remedy) in [
+        ("bash", "did you mean `Bash`?"),
+        ("Bash(touch *)", "a pattern of a call belongs into `if`"),
+        ("Shel", "no tool has this name"),
+    ] {
+        let scene = imported("answers: [{ text: done }]", &hook("PreToolUse", matcher, "exit 2"));
+        let line = format!("its matcher `{matcher}` matches no tool, so that it is never asked; {remedy}");
+        let checked = scene.provost(&["check"]);
+        assert!(checked.stdout.contains(&line), "{checked:?}");
+        assert!(ran(&scene, &[]).stderr.contains(&line));
+    }
+    let scene =
+        imported("answers: [{ text: done }]", &hook("PreToolUse", "NotebookEdit|mcp__x__y|Bash", "exit 0"));
+    let checked = scene.provost(&["check"]);
+    assert!(!checked.stdout.contains("matches no tool"), "{checked:?}");
+}

@@ -342,3 +342,46 @@ fn a_secret_in_an_imported_hook_is_an_error_too() {
     assert_eq!(ran.status, 2, "{ran:?}");
     assert!(!format!("{checked:?}{ran:?}").contains("hidden"), "{ran:?}");
 }
+
+#[test]
+fn a_policy_test_judges_calls_in_other_forms_as_the_gate_does() {
+    let calls = "{ Bash: { cmd: echo push } }, { run_shell_command: { command: echo push } }, { Write: { file_path: a, content: x } }";
+    let scene = Scene::scripted(&format!("answers: [{{ tools: [{calls}] }}, {{ text: done }}]"));
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    scene.write("new.toml", "[permissions]\ndeny = [\"shell(echo *)\", \"write_file(a)\"]\n");
+    let file = scene.path("new.toml").display().to_string();
+    let tested = scene.provost(&["policy", "test", &file, "--runs", "last:1"]);
+    assert_eq!(tested.status, 1, "{tested:?}");
+    assert!(tested.stdout.contains("newly denied: 3"), "{tested:?}");
+}
+
+#[test]
+fn variables_that_look_secret_reach_hooks_that_are_to_have_them() {
+    let agent = "answers: [{ tools: [{ shell: { command: 'true' } }] }, { text: done }]";
+    let settings = "[[hooks]]\nenv = [\"HOOK_TOKEN\", \"MY_SECRET\", \"UNSET_TOKEN\"]\n\
+        [[hooks]]\nevent = \"pre_tool_call\"\ncommand = \"echo \\\"$HOOK_TOKEN $MY_SECRET ${UNSET_TOKEN-unset}\\\" > seen\"\n";
+    let scene = Scene::scripted(agent).with_settings(settings).trusted();
+    let ran = scene
+        .command(&["run", "x"])
+        .env("HOOK_TOKEN", "one-token-of-a-hook")
+        .env("MY_SECRET", "another-secret")
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let seen = std::fs::read_to_string(scene.path("work/seen")).unwrap();
+    assert_eq!(seen, "one-token-of-a-hook another-secret unset\n");
+}
+
+#[test]
+fn a_providers_key_under_another_name_is_not_for_hooks() {
+    let scene = done().with_settings("[hooks]\nenv = [\"FOO_ALIAS\"]\n");
+    let key = "sk-proj-0123456789abcdefghij";
+    let ran = scene.command(&["run", "x"]).env("OPENAI_API_KEY", key).env("FOO_ALIAS", key).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("hooks.env: FOO_ALIAS has the value of OPENAI_API_KEY, the key of the provider openai, which no hook gets"),
+        "{said}"
+    );
+    assert!(!said.contains(key), "{said}");
+}

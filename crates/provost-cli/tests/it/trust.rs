@@ -84,6 +84,7 @@ fn a_changed_byte_needs_trust_again_and_what_is_new_is_marked() {
     assert_eq!(refused.status, 2);
     expect![[r#"
         error: the project's files want what you haven't agreed to
+            provost.toml has changed
             provost.toml:3:1: runs when the agent wants to stop (stop hook mark)
                 touch ran
             provost.toml:7:1: new: runs at stop (hook stop: echo new)
@@ -260,4 +261,110 @@ fn a_project_that_has_models_recorded_needs_trust_for_it() {
         assert!(refused.stderr.contains("writes what a model says to a file"), "{refused:?}");
         assert!(!scene.path("home/.bash_profile").exists());
     }
+}
+
+/// A project with an imported guard and a rule, which the user has trusted.
+fn guarded() -> Scene {
+    let agent = "answers: [{ tools: [{ shell: { command: touch made } }] }, { text: done }]";
+    let scene = Scene::scripted(agent).with_settings("[hooks]\nimport = [\"claude\"]\n");
+    scene.write("work/.claude/settings.json", GUARD);
+    let scene = scene.trusted();
+    let ran = scene.provost(&["run", "x"]);
+    assert!(
+        ran.status == 0 && ran.stderr.contains("not that") && !scene.path("work/made").exists(),
+        "{ran:?}"
+    );
+    scene
+}
+
+const GUARD: &str = r#"{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"echo 'not that' >&2; exit 2"}]}]},"permissions":{"deny":["Bash(rm:*)"]}}"#;
+
+#[test]
+fn trusted_guards_are_not_taken_away_unasked() {
+    type Change = fn(&Scene);
+    let changes: [(&str, Change, &str); 7] = [
+        (
+            "emptied",
+            |scene| scene.write("work/.claude/settings.json", "{}"),
+            ".claude/settings.json has changed",
+        ),
+        (
+            "broken",
+            |scene| scene.write("work/.claude/settings.json", "{"),
+            ".claude/settings.json has changed",
+        ),
+        (
+            "deleted",
+            |scene| std::fs::remove_file(scene.path("work/.claude/settings.json")).unwrap(),
+            ".claude/settings.json isn't there any more, or can't be read",
+        ),
+        (
+            "switched off",
+            |scene| scene.write("work/.claude/settings.local.json", r#"{"disableAllHooks":true}"#),
+            ".claude/settings.local.json is new",
+        ),
+        (
+            "a folder",
+            |scene| {
+                std::fs::remove_file(scene.path("work/.claude/settings.json")).unwrap();
+                std::fs::create_dir(scene.path("work/.claude/settings.json")).unwrap();
+            },
+            ".claude/settings.json in /FOLDER/work is no file or folder that can be read",
+        ),
+        (
+            "a dangling link",
+            |scene| {
+                std::fs::remove_dir_all(scene.path("work/.claude")).unwrap();
+                std::os::unix::fs::symlink("nowhere", scene.path("work/.claude")).unwrap();
+            },
+            ".claude in /FOLDER/work is no file or folder that can be read",
+        ),
+        (
+            "no import",
+            |scene| std::fs::remove_file(scene.path("work/provost.toml")).unwrap(),
+            "provost.toml isn't there any more, or can't be read",
+        ),
+    ];
+    for (name, change, told) in changes {
+        let scene = guarded();
+        change(&scene);
+        let ran = scene.provost(&["run", "x"]);
+        assert_eq!(ran.status, 2, "{name}: {ran:?}");
+        let said = scene.stable(&ran.stderr);
+        assert!(said.contains(told), "{name}: {said}");
+        assert!(!scene.path("work/made").exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_user_may_agree_to_having_no_guards_any_more() {
+    let scene = guarded();
+    scene.write("work/.claude/settings.json", "{}");
+    let trusted = scene.provost(&["trust", "--yes"]);
+    assert!(trusted.stdout.contains("  no longer: runs at pre_tool_call Bash"), "{trusted:?}");
+    assert_eq!(scene.provost(&["run", "x"]).status, 0);
+    assert!(scene.path("work/made").exists());
+    std::fs::remove_file(scene.path("work/provost.toml")).unwrap();
+    assert_eq!(scene.provost(&["run", "x"]).status, 2);
+    assert_eq!(scene.provost(&["trust", "--yes"]).status, 0);
+    assert_eq!(scene.provost(&["run", "x", "--model", "script:agent.yaml"]).status, 0);
+}
+
+#[test]
+fn the_hint_names_the_file_that_was_given() {
+    let scene = Scene::scripted("answers: [{ text: done }]");
+    scene.write("work/.claude/settings.json", GUARD);
+    let model = format!("script:{}", scene.path("work/agent.yaml").display());
+    scene.write(
+        "my settings.toml",
+        &format!("[agent]\nmodel = \"{model}\"\n[hooks]\nimport = [\"claude\"]\n"),
+    );
+    let config = scene.path("my settings.toml");
+    let config = config.to_str().unwrap();
+    let refused = scene.provost(&["run", "x", "--config", config]);
+    assert_eq!(refused.status, 2, "{refused:?}");
+    let hint = format!("`provost trust --config '{config}'` in ");
+    assert!(refused.stderr.contains(&hint), "{refused:?}");
+    assert_eq!(scene.provost(&["trust", "--yes", "--config", config]).status, 0);
+    assert_eq!(scene.provost(&["run", "x", "--config", config]).status, 0);
 }

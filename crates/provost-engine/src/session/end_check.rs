@@ -1,7 +1,7 @@
 //! What an agent is asked before its end counts: once to go on or to close, if its answer has neither a tool call
 //! nor a verdict; and once what proves its first `VERDICT: PASS` after it acted, where nothing else checks it.
 
-use provost_event::{ItemKind, PlanStatus, ToolFinished, ToolStatus, Verdict};
+use provost_event::{EndedCommand, ItemKind, PlanStatus, ToolFinished, ToolStatus, Verdict};
 use serde::{Deserialize, Serialize};
 
 use super::fingerprint::fingerprint;
@@ -67,6 +67,9 @@ impl EndCheck {
 
     /// A call has its result. A change of the plan changes nothing else.
     pub(super) fn called(&mut self, call: &FinishedCall, finished: &ToolFinished) {
+        for EndedCommand { command, exit_status } in &finished.facts.ended {
+            self.ended(command, *exit_status);
+        }
         let was_run = !matches!(finished.status, ToolStatus::Rejected | ToolStatus::Denied);
         if call.reads || !was_run || finished.plan.is_some() || finished.facts.waited {
             return;
@@ -90,7 +93,6 @@ impl EndCheck {
     }
 
     fn ran(&mut self, command: &str, finished: &ToolFinished) {
-        let id = fingerprint([command]);
         let status = finished.facts.exit_status;
         let is_cut_short =
             matches!(finished.status, ToolStatus::TimedOut | ToolStatus::Cancelled | ToolStatus::Unknown);
@@ -99,8 +101,14 @@ impl EndCheck {
         }
         self.unchecked_files.clear();
         self.unchecked_more = 0;
+        self.ended(command, status.filter(|_| !is_cut_short || status != Some(0)));
+    }
+
+    /// A command has ended, also one that no call waited for.
+    fn ended(&mut self, command: &str, status: Option<i32>) {
+        let id = fingerprint([command]);
         self.failed.retain(|failed| failed.id != id);
-        if status == Some(0) && !is_cut_short {
+        if status == Some(0) {
             return;
         }
         if self.failed.len() >= FAILED_MAX {
@@ -178,6 +186,13 @@ fn facts(state: &SessionState) -> Option<String> {
     let open = plan.iter().filter(|step| step.status != PlanStatus::Done);
     lines.extend(open.map(|step| format!("- This step of your plan is open: {}", step.text)));
     lines.extend(failed.last().map(|failed| format!("- {}.", failed.words())));
+    let running = state.calls.jobs();
+    if !running.is_empty() {
+        lines.push(format!(
+            "- Background commands still ran when you last used them, and how they end isn't known: {}.",
+            running.join(", ")
+        ));
+    }
     if !unchecked_files.is_empty() {
         let more = if *unchecked_more > 0 { format!(" and {unchecked_more} more") } else { String::new() };
         lines.push(format!(

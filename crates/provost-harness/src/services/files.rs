@@ -112,7 +112,8 @@ impl ServiceFiles {
 
     fn running(&self, name: &str) -> Option<ServiceRecord> {
         let other = self.read(name).ok()?;
-        matches!(other.state(), ServiceState::Running | ServiceState::Starting).then_some(other)
+        matches!(other.state(), ServiceState::Running | ServiceState::Starting | ServiceState::Unseen)
+            .then_some(other)
     }
 
     fn free_name(&self, command: &str) -> String {

@@ -35,6 +35,9 @@ pub struct ServiceRecord {
     pub keep_ms: u64,
     /// The boot that the ids and start times of processes belong to.
     pub boot: String,
+    /// The process namespace that these ids belong to; absent where the system has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     /// The process that started the supervisor.
     pub starter: ProcessStamp,
     /// Its supervisor; absent until that runs.
@@ -66,6 +69,8 @@ pub enum ServiceState {
     Running,
     /// Its supervisor has seen it end.
     Ended(ServiceEnd),
+    /// It was started in another process namespace, whose processes aren't seen here, and isn't recorded as ended.
+    Unseen,
     /// Its supervisor is gone without a word, and the service with it.
     Lost,
 }
@@ -76,6 +81,7 @@ impl fmt::Display for ServiceState {
             Self::Starting => "is being started",
             Self::Running => "runs",
             Self::Ended(end) => &end.how,
+            Self::Unseen => "isn't recorded as ended; its processes can't be seen from here",
             Self::Lost => "has ended: its supervisor was killed, or the machine was restarted",
         })
     }
@@ -97,6 +103,9 @@ impl ServiceRecord {
     pub fn state(&self) -> ServiceState {
         if let Some(end) = &self.end {
             return ServiceState::Ended(end.clone());
+        }
+        if self.namespace.is_some() && self.namespace != own_namespace() {
+            return ServiceState::Unseen;
         }
         let lives = |stamp| self.of_this_boot(stamp).is_some_and(ProcessIdentity::exists);
         match self.supervisor {
@@ -134,4 +143,9 @@ impl ServiceRecord {
 /// This process.
 pub(super) fn own_stamp() -> Option<ProcessStamp> {
     ProcessIdentity::own().map(|own| ProcessStamp { pid: own.pid, started: own.started })
+}
+
+/// The process namespace of this process, where the system has such.
+pub(super) fn own_namespace() -> Option<String> {
+    std::fs::read_link("/proc/self/ns/pid").ok().map(|name| name.to_string_lossy().into_owned())
 }

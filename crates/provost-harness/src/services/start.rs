@@ -7,7 +7,7 @@ use std::time::Duration;
 use provost_event::{SandboxPolicy, SessionId, Timestamp};
 use provost_process::{Confinement, FirstLine, Launch, boot_id, start_detached};
 
-use super::record::own_stamp;
+use super::record::{own_namespace, own_stamp};
 use super::{ServiceError, ServiceRecord, Services};
 use crate::{Clock, SystemClock};
 
@@ -81,6 +81,7 @@ impl ServiceStarter {
             expires: Timestamp(since.0.saturating_add(keep_ms)),
             keep_ms,
             boot,
+            namespace: own_namespace(),
             starter,
             supervisor: None,
             end: None,

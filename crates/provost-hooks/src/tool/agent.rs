@@ -77,7 +77,7 @@ pub(crate) fn call_changed(
     wanted: &Value,
     workspace: &Path,
 ) -> Option<Value> {
-    let mut wanted = super::patch::own_input(call, wanted.clone());
+    let mut wanted = wanted.clone();
     if let (Some(_), Value::Object(fields)) = (&call.wanted, &mut wanted) {
         let told = call_input(call, input, workspace);
         let is_added = |name: &str, value: &Value| {

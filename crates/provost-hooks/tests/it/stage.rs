@@ -55,7 +55,7 @@ impl Stage {
 
     pub(crate) fn with(
         clock: Arc<dyn Clock>,
-        extra_env: &[&str],
+        extra_env: &[(&str, &str)],
         header_env: HashMap<String, String>,
     ) -> Self {
         let folder = TempDir::with_prefix("with space-").expect("a folder");
@@ -65,7 +65,10 @@ impl Stage {
             spill: Some(folder.path().join("spill")),
             header_env,
             redactor: Arc::default(),
-            extra_env: extra_env.iter().map(|name| (*name).to_owned()).collect(),
+            extra_env: extra_env
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
         };
         Self {
             folder,

@@ -74,10 +74,14 @@ async fn ten_megabytes_are_drained_and_a_cut_answer_is_none() {
 
 #[tokio::test]
 async fn an_answer_behind_a_megabyte_of_text_is_noted() {
-    let script = r#"python3 -c 'print("x" * 1_200_000); print("{\"decision\":\"block\",\"reason\":\"no\"}")'"#;
+    let script =
+        r#"python3 -c 'print("x" * 1_200_000); print("{\"decision\":\"block\",\"reason\":\"no\"}")'"#;
     let stage = Stage::new();
     let answer = shown(&stage.ask(&claude("PreToolUse", script)).await);
-    assert!(answer.starts_with("continue | note: its output has other text before its JSON answer"), "{answer}");
+    assert!(
+        answer.starts_with("continue | note: its output has other text before its JSON answer"),
+        "{answer}"
+    );
     let answer = shown(&stage.ask(&own("pre_tool_call", script)).await);
     assert!(answer.starts_with("failed: its output has other text before its JSON answer"), "{answer}");
 }
@@ -170,7 +174,8 @@ async fn keys_and_telemetry_of_the_parent_are_not_passed_on() {
         assert!(inner.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
-    let extra = ["LET_THROUGH", "OTEL_SERVICE_NAME", "CLAUDE_PROJECT_DIR"];
+    let extra =
+        [("LET_THROUGH", "yes"), ("OTEL_SERVICE_NAME", "secret"), ("CLAUDE_PROJECT_DIR", "/somewhere/else")];
     let stage = Stage::with(std::sync::Arc::new(provost_harness::SystemClock), &extra, Default::default());
     assert_eq!(shown(&stage.ask(&claude("PreToolUse", "env > env.txt")).await), "continue");
     let env = stage.file("env.txt");

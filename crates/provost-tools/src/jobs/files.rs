@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use provost_event::SessionId;
+use provost_event::{EndedCommand, SessionId};
 use provost_process::{Ending, Finished, LogFile, MAYBE_LEFT};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,17 @@ pub(crate) struct JobEnd {
     /// In words.
     how: String,
     secs: u64,
+    /// How it ended by itself; absent if it was stopped, or couldn't be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by_itself: Option<OwnEnd>,
+}
+
+/// How a command ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum OwnEnd {
+    Exited(i32),
+    Signalled,
 }
 
 impl JobEnd {
@@ -78,16 +89,30 @@ impl JobEnd {
             Ending::Cancelled | Ending::TimedOut => "stopped as you asked".to_owned(),
         };
         let left = if finished.is_all_ended { String::new() } else { format!(" [{MAYBE_LEFT}]") };
-        Self { how: how + &left, secs: duration.as_secs() }
+        let by_itself = match finished.ending {
+            Ending::Exited(status) => Some(OwnEnd::Exited(status)),
+            Ending::Signalled(_) => Some(OwnEnd::Signalled),
+            Ending::Cancelled | Ending::TimedOut => None,
+        };
+        Self { how: how + &left, secs: duration.as_secs(), by_itself }
+    }
+
+    /// The end of `command`, if it came by itself.
+    pub(super) fn of_command(&self, command: &str) -> Option<EndedCommand> {
+        let exit_status = match self.by_itself? {
+            OwnEnd::Exited(status) => Some(status),
+            OwnEnd::Signalled => None,
+        };
+        Some(EndedCommand { command: command.to_owned(), exit_status })
     }
 
     /// The same, where it couldn't be recorded.
     pub(super) fn unrecorded(&self, error: &io::Error) -> Self {
-        Self { how: format!("{} [this couldn't be recorded: {error}]", self.how), secs: self.secs }
+        Self { how: format!("{} [this couldn't be recorded: {error}]", self.how), ..self.clone() }
     }
 
     pub(super) fn not_started(why: String) -> Self {
-        Self { how: format!("couldn't be started: {why}"), secs: 0 }
+        Self { how: format!("couldn't be started: {why}"), secs: 0, by_itself: None }
     }
 }
 
@@ -110,7 +135,7 @@ impl fmt::Display for JobState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Running(since) => write!(f, "running for {} s", since.as_secs()),
-            Self::Ended(JobEnd { how, secs }) => write!(f, "{how}, after {secs} s"),
+            Self::Ended(JobEnd { how, secs, .. }) => write!(f, "{how}, after {secs} s"),
             Self::EndedWithRun => f.write_str(
                 "no longer running: it was not seen to end before you were suspended or interrupted, which ended it",
             ),

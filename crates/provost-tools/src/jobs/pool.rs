@@ -5,10 +5,11 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use provost_event::{Elapsed, SessionId};
+use provost_event::{CallFacts, Elapsed, EndedCommand, SessionId};
 use provost_harness::{Clock, PrivateFolder, SystemClock, ToolOutput};
 use provost_process::{ChildSpec, LogFile, run_logged};
 use tokio::sync::watch;
@@ -52,17 +53,24 @@ pub(super) struct Running {
     since: Elapsed,
     cancel: CancellationToken,
     end: watch::Receiver<Option<JobEnd>>,
+    command: String,
+    /// Whether its end was reported.
+    is_told: AtomicBool,
     _task: AbortOnDropHandle<()>,
-}
-
-/// A job that was started.
-pub(crate) struct Started {
-    pub(crate) name: JobName,
 }
 
 impl Running {
     pub(super) fn end(&self) -> Option<JobEnd> {
         self.end.borrow().clone()
+    }
+
+    /// Its end, if it came by itself and wasn't reported.
+    fn untold_end(&self) -> Option<EndedCommand> {
+        let end = self.end()?;
+        if self.is_told.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        end.of_command(&self.command)
     }
 
     /// Waits for its end. Cancel safe.
@@ -129,7 +137,7 @@ impl BackgroundJobs {
         session: SessionId,
         command: &str,
         spec: ChildSpec,
-    ) -> Result<Started, ToolOutput> {
+    ) -> Result<JobName, ToolOutput> {
         let no_log =
             |error: io::Error| ToolOutput::error(format!("there is no place for its log: {}", chain(&error)));
         let folder = self.folder().map_err(no_log)?.to_owned();
@@ -157,9 +165,9 @@ impl BackgroundJobs {
         files.write(name, &record).map_err(no_log)?;
         let log = files.log(name);
         let files = Files { folder: folder.clone(), session, name, record };
-        let job = begin(files, spec, log.clone(), Arc::clone(&self.clock));
+        let job = begin(files, spec, log, Arc::clone(&self.clock));
         jobs.insert(name, Arc::new(job));
-        Ok(Started { name })
+        Ok(name)
     }
 
     pub(super) fn log(&self, session: SessionId, name: JobName) -> PathBuf {
@@ -211,6 +219,15 @@ impl BackgroundJobs {
         running.map(ToString::to_string).collect()
     }
 
+    /// What a call reports of jobs: those that run and those that have ended since the last report; nothing if there
+    /// never was one.
+    pub(crate) fn facts(&self, session: SessionId) -> CallFacts {
+        let jobs = self.lock().get(&session).map(|jobs| jobs.values().cloned().collect::<Vec<_>>());
+        let Some(jobs) = jobs.filter(|jobs| !jobs.is_empty()) else { return CallFacts::default() };
+        let ended = jobs.iter().filter_map(|job| job.untold_end()).collect();
+        CallFacts { jobs: Some(self.running_in_words(session)), ended, ..CallFacts::default() }
+    }
+
     /// Ends the jobs of a session that is over.
     pub(crate) fn clear(&self, session: SessionId) {
         let taken = self.lock().remove(&session);
@@ -245,6 +262,7 @@ struct Files {
 
 fn begin(files: Files, spec: ChildSpec, log: PathBuf, clock: Arc<dyn Clock>) -> Running {
     let since = clock.monotonic();
+    let command = files.record.command.clone();
     let cancel = CancellationToken::new();
     let (told, end) = watch::channel(None);
     let stop = cancel.clone();
@@ -263,7 +281,14 @@ fn begin(files: Files, spec: ChildSpec, log: PathBuf, clock: Arc<dyn Clock>) -> 
         };
         told.send_replace(Some(end));
     };
-    Running { since, cancel, end, _task: AbortOnDropHandle::new(tokio::spawn(work)) }
+    Running {
+        since,
+        cancel,
+        end,
+        command,
+        is_told: AtomicBool::new(false),
+        _task: AbortOnDropHandle::new(tokio::spawn(work)),
+    }
 }
 
 fn private_folder(folder: &Path) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! The running programs of each session.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use provost_event::SessionId;
@@ -18,6 +19,8 @@ pub(super) struct Held {
     /// Its command line.
     pub(super) line: String,
     pub(super) pty: PtySupervisor,
+    /// Whether its end was reported.
+    pub(super) is_told: AtomicBool,
 }
 
 /// The terminals of all sessions, by name. The entry of a program that is being started is empty.

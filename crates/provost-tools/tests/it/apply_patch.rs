@@ -161,6 +161,53 @@ async fn nearly_the_same_lines_count_only_where_there_is_one_such_place() {
 }
 
 #[tokio::test]
+async fn lines_at_several_places_are_changed_at_none() {
+    for (before, hunks) in [
+        ("x\na\ny\na\n", "-a\n+A\n"),
+        ("if a:\n    x\nif b:\n    x\n", "@@\n-    x\n+    y\n"),
+        ("fn f\na\nfn f\na\n", "@@ fn f\n-a\n+b\n"),
+        ("x\nx\n", "@@ x\n+y\n"),
+    ] {
+        let told = changed(before, hunks).await;
+        assert!(
+            told.as_ref().is_err_and(|told| told.contains("are at 2 places of the file")),
+            "{hunks}: {told:?}"
+        );
+    }
+    let named = changed("if a:\n    x\nif b:\n    x\n", "@@ if a:\n-    x\n+    y\n").await;
+    assert_eq!(named.as_deref(), Ok("if a:\n    y\nif b:\n    x\n"));
+}
+
+#[tokio::test]
+async fn new_lines_get_the_indentation_of_the_file_or_the_change_is_refused() {
+    for (before, hunks, after) in [
+        ("f:\n    one\n    two\n", " one\n-two\n+2\n+  3\n", "f:\n    one\n    2\n      3\n"),
+        ("one\n  two\n", "-  one\n+  1\n", "1\n  two\n"),
+        ("\tone\n", "-one\n+1\n", "\t1\n"),
+    ] {
+        let done = changed(before, hunks).await;
+        assert_eq!(done.as_deref(), Ok(after), "{hunks:?}");
+    }
+    let fixture = Fixture::new().file("f", "  one\n");
+    let patch = "*** Begin Patch\n*** Update File: f\n-one\n+1\n*** End Patch";
+    let output = fixture.call("apply_patch", json!({ "input": patch })).await;
+    assert!(output.text.contains("the new lines were adapted"), "{}", output.text);
+    for (before, hunks) in [
+        ("\treturn 1\n", "-  return 1\n+  return 3\n"),
+        ("one\n", "-  one\n+1\n"),
+        ("  one\n    two\n", "-one\n-two\n+1\n"),
+    ] {
+        let told = changed(before, hunks).await;
+        assert!(told.is_err(), "{hunks:?}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_line_behind_a_byte_order_mark_can_be_changed() {
+    assert_eq!(changed("\u{feff}a\nb\n", "-a\n+A\n b\n").await.as_deref(), Ok("\u{feff}A\nb\n"));
+}
+
+#[tokio::test]
 async fn links_that_lead_out_are_refused() {
     let fixture = scene();
     std::fs::write(fixture.outside().join("secret.txt"), "secret\n").unwrap();

@@ -83,6 +83,8 @@ async fn a_build_of_more_than_twenty_minutes_is_waited_for() {
             .starts_with("job1 runs in the background; read_file and search take its output as path "),
         "{started:?}"
     );
+    let log = scene.fixture.outside().join("jobs");
+    assert!(!started.text.contains(log.to_str().unwrap()), "it can't read it: {started:?}");
     assert_eq!(started.facts.jobs.as_ref().map(Vec::len), Some(1), "{started:?}");
     let first = loop {
         let text = scene.jobs(json!({ "job": "job1" })).await;
