@@ -135,7 +135,7 @@ impl Hook {
         let point = self.point?;
         let is_foreign = self.contract.is_foreign();
         let times = if self.once { HookTimes::Once } else { HookTimes::Always };
-        let on_failure = if is_foreign { OnFailure::Continue } else { OnFailure::default_at(point) };
+        let on_failure = if is_foreign { OnFailure::ContinueIfRun } else { OnFailure::default_at(point) };
         Some(HookPolicy {
             name: self.name(),
             point,

@@ -296,6 +296,9 @@ pub enum OnFailure {
     Deny,
     /// As if it had continued (fails open).
     Continue,
+    /// As if it had continued, but as if it had denied where its program couldn't be run at all: nothing has been judged
+    /// then. The default of other programs' contracts.
+    ContinueIfRun,
 }
 
 impl OnFailure {

@@ -28,7 +28,7 @@ pub(crate) fn of_command(hook: &HookPolicy, asked: HookQuery<'_>, finished: &Fin
         (Ending::Exited(3), HookContract::Provost) => reading.ended(printed),
         _ if printed.is_cut => of_cut(hook, asked, too_long(finished)),
         (Ending::Exited(code @ (NOT_EXECUTABLE | NOT_FOUND)), contract) if !printed.answers(contract) => {
-            not_run(asked, contract, &format!("exit status {code}: {}", printed.first_line()))
+            not_run(asked, hook, &format!("exit status {code}: {}", printed.first_line()))
         }
         (Ending::Exited(0), HookContract::Codex) => reading.codex(printed),
         (Ending::Exited(code), HookContract::Codex) => {

@@ -88,7 +88,7 @@ impl Meaning {
             (HookDecision::Continue, _) => 1,
             (
                 HookDecision::Failed(_) | HookDecision::Broken(_) | HookDecision::TimedOut(_),
-                OnFailure::Continue,
+                OnFailure::Continue | OnFailure::ContinueIfRun,
             ) => 2,
             (HookDecision::Ask(_), _) => 3,
             (
@@ -146,12 +146,13 @@ pub(crate) fn refusal(asked: HookQuery<'_>, contract: HookContract, reason: Stri
     }
 }
 
-/// The decision of a hook whose program couldn't be run: where hooks decide, it isn't known that nothing objects. What
-/// would end the run only suspends it, since the remedy is a repaired hook.
-pub(crate) fn not_run(asked: HookQuery<'_>, contract: HookContract, why: &str) -> Meaning {
+/// The decision of a hook whose program couldn't be run. Where that isn't a failure like any other, it isn't known that
+/// nothing objects; what would end the run only suspends it, since the remedy is a repaired hook.
+pub(crate) fn not_run(asked: HookQuery<'_>, hook: &HookPolicy, why: &str) -> Meaning {
     let rules = rules(asked.point);
     let reason = format!("it can't be run: {why}");
-    if rules.call_was_made || (contract.is_foreign() && !rules.claude_refuses) {
+    let is_failure = hook.on_failure != OnFailure::ContinueIfRun;
+    if is_failure || rules.call_was_made || (hook.contract.is_foreign() && !rules.claude_refuses) {
         return Meaning::failed(reason);
     }
     match asked.point.refusal() {

@@ -167,7 +167,7 @@ impl Asking {
                 match command.ask(asked, question, &self.background, cancel).await {
                     Ok(finished) if finished.is_all_ended => of_command(hook, asked, &finished),
                     Ok(finished) => of_command(hook, asked, &finished).note(MAYBE_LEFT),
-                    Err(why) => not_run(asked, hook.contract, &why),
+                    Err(why) => not_run(asked, hook, &why),
                 }
             }
         }

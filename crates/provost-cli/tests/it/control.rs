@@ -168,8 +168,12 @@ fn a_hook_that_cant_start_fails_closed_before_a_tool_unless_told_otherwise() {
     silent(&program(""), "");
     silent(&program("on_failure = \"continue\"\n"), "one\n");
     silent(&program("on_failure = \"deny\"\n"), "");
-    silent(&program("contract = \"claude\"\n"), "one\n");
+    silent(&program("contract = \"claude\"\non_failure = \"continue\"\n"), "one\n");
     silent(&program("contract = \"claude\"\non_failure = \"deny\"\n"), "");
+    let scene = scene(ONE, &program("contract = \"claude\"\n"));
+    check(&scene.provost(&["run", "x"]), 0);
+    assert_eq!(effects(&scene), "", "a guard that isn't there guards all the same");
+    assert!(decisions(&log(&scene), "gone")[0]["deny"].as_str().unwrap().contains("can't be run"));
 }
 
 #[test]
@@ -252,7 +256,7 @@ fn the_claude_contract_is_read_as_its_scripts_have_it() {
         (r#"echo '{"decision":"block","reason":"legacy"}'"#.to_owned(), ""),
         (json_of("allow", "fine"), "one\n"),
         ("exit 1".to_owned(), "one\n"),
-        ("exit 127".to_owned(), "one\n"),
+        ("exit 127".to_owned(), ""),
         ("exit 3".to_owned(), "one\n"),
         (r#"echo '{"permissionDecision":"deny"}'"#.to_owned(), "one\n"),
         ("echo '{ broken'".to_owned(), "one\n"),

@@ -169,7 +169,10 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
                     Some(if word == "continue" { OnFailure::Continue } else { OnFailure::Deny });
             },
         },
-        default: SettingDefault::Unset("deny at pre_tool_call if its contract is provost, else continue"),
+        default: SettingDefault::Unset(
+            "with the contract provost deny at pre_tool_call, else continue; with the others continue, but deny where it \
+             can't be run at all",
+        ),
         example: r#""deny""#,
         words: "What it means when it gives no answer: as if it had said no, or as if it had said nothing.",
         ..field("on_failure")

@@ -66,7 +66,7 @@ impl Handler<'_> {
             program: Some(program),
             contract: self.of.contract,
             timeout_ms: self.timeout_ms()?,
-            on_failure: OnFailure::Continue,
+            on_failure: OnFailure::ContinueIfRun,
             may_remind: true,
             setup: HookSetup { waiting: self.waiting()?, ..HookSetup::default() },
         })

@@ -32,7 +32,7 @@ fn shown(imported: &Imported) -> String {
             out.insert_str(out.len() - 1, " background");
         }
         assert_eq!(hook.contract, HookContract::Claude);
-        assert_eq!(hook.on_failure, OnFailure::Continue);
+        assert_eq!(hook.on_failure, OnFailure::ContinueIfRun);
         assert!(hook.may_remind);
     }
     for rule in &imported.rules {

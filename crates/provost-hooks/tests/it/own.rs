@@ -19,7 +19,7 @@ async fn zero_goes_on_two_refuses_three_ends_and_the_rest_is_no_answer() {
         (
             "pre_tool_call",
             "/no/such/program 2>/dev/null",
-            "deny: it can't be run: exit status 127: nothing on standard error",
+            "failed: it can't be run: exit status 127: nothing on standard error",
         ),
         ("pre_tool_call", "kill -15 $$", "broken: it was ended by signal 15"),
         ("stop", "echo tests; exit 2", "deny: tests"),

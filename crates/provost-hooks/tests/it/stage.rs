@@ -298,7 +298,7 @@ pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
         program: Some(HookProgram::Shell { command: command.to_owned() }),
         contract: HookContract::Claude,
         timeout_ms: 20_000,
-        on_failure: OnFailure::Continue,
+        on_failure: OnFailure::ContinueIfRun,
         may_remind: true,
         setup: HookSetup::default(),
     }
@@ -306,7 +306,7 @@ pub(crate) fn claude(event: &str, command: &str) -> HookPolicy {
 
 /// The same with Provost's own contract.
 pub(crate) fn own(event: &str, command: &str) -> HookPolicy {
-    HookPolicy { contract: HookContract::Provost, ..claude(event, command) }
+    HookPolicy { contract: HookContract::Provost, on_failure: OnFailure::Continue, ..claude(event, command) }
 }
 
 /// An answer as one or more lines.

@@ -246,7 +246,9 @@ impl CombinedDecision {
         let hook = report.hook.clone();
         let reason = format!("it gave no answer: {}", report.decision.failure().unwrap_or_default());
         match (on_failure, report.point.refusal()) {
-            (OnFailure::Continue, _) | (OnFailure::Deny, PointRefusal::None) => Self::Free,
+            (OnFailure::Continue | OnFailure::ContinueIfRun, _) | (OnFailure::Deny, PointRefusal::None) => {
+                Self::Free
+            }
             (OnFailure::Deny, PointRefusal::Deny) => Self::Deny { hook, reason },
             (OnFailure::Deny, PointRefusal::Pause) => Self::Pause { hook, reason },
             (OnFailure::Deny, PointRefusal::Abort) => Self::Abort { hook, reason },
