@@ -52,8 +52,13 @@ mod end_checks;
 mod ends_told;
 #[cfg(test)]
 mod exec;
+#[cfg(test)]
 mod exec_failures;
+#[cfg(test)]
+mod exec_hangup;
+#[cfg(test)]
 mod exec_menus;
+#[cfg(test)]
 mod exec_reach;
 #[cfg(test)]
 mod exit_statuses;
