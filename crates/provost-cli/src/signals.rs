@@ -1,4 +1,4 @@
-//! What interrupts the program: Ctrl-C and the request to terminate.
+//! What interrupts the program: Ctrl-C, the request to terminate, and a terminal that is closed.
 
 use tokio::signal;
 
@@ -8,6 +8,9 @@ pub(crate) struct Signals {
     interrupt: signal::unix::Signal,
     #[cfg(unix)]
     terminate: signal::unix::Signal,
+    /// Heard once: the shell repeats what the kernel says of a closed terminal, and a second signal ends at once.
+    #[cfg(unix)]
+    hangup: Option<signal::unix::Signal>,
 }
 
 impl Signals {
@@ -19,9 +22,11 @@ impl Signals {
         #[cfg(unix)]
         {
             use signal::unix::{SignalKind, signal};
+            let hears = !hangup::is_ignored();
             Ok(Self {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
+                hangup: hears.then(|| signal(SignalKind::hangup())).transpose()?,
             })
         }
         #[cfg(not(unix))]
@@ -34,9 +39,16 @@ impl Signals {
     /// Safe: none is lost.
     pub(crate) async fn next(&mut self) -> &'static str {
         #[cfg(unix)]
-        tokio::select! {
-            _ = self.interrupt.recv() => "Ctrl-C",
-            _ = self.terminate.recv() => "SIGTERM",
+        {
+            let name = tokio::select! {
+                _ = self.interrupt.recv() => "Ctrl-C",
+                _ = self.terminate.recv() => "SIGTERM",
+                () = hangup::of(&mut self.hangup) => "SIGHUP",
+            };
+            if name == "SIGHUP" {
+                self.hangup = None;
+            }
+            name
         }
         #[cfg(not(unix))]
         {
@@ -45,6 +57,38 @@ impl Signals {
                 std::future::pending::<()>().await;
             }
             "Ctrl-C"
+        }
+    }
+}
+
+/// The signal of a closed terminal.
+#[cfg(unix)]
+mod hangup {
+    use tokio::signal::unix::Signal;
+
+    /// Whether this process was started to outlive its terminal (`nohup`). Where the system doesn't tell: whether it
+    /// writes to no terminal.
+    pub(super) fn is_ignored() -> bool {
+        match std::fs::read_to_string("/proc/self/status") {
+            Ok(status) => is_in_mask(&status),
+            Err(_) => {
+                use std::io::IsTerminal as _;
+                !std::io::stdout().is_terminal() && !std::io::stderr().is_terminal()
+            }
+        }
+    }
+
+    fn is_in_mask(status: &str) -> bool {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        // The first bit stands for the first signal, SIGHUP.
+        mask.is_some_and(|mask| mask & 1 == 1)
+    }
+
+    pub(super) async fn of(signal: &mut Option<Signal>) {
+        match signal {
+            Some(signal) => _ = signal.recv().await,
+            None => std::future::pending().await,
         }
     }
 }

@@ -192,12 +192,16 @@ impl RunDetails {
             AgentsRead::All => AgentGoal::all(backend, state).await?,
             AgentsRead::Shown => AgentGoal::read(backend, SessionId::root(run)).await?.into_iter().collect(),
         };
+        let mut facts = RunFacts::read(backend, run, state).await?;
+        if self.item.status == "interrupted" {
+            facts.lose_program();
+        }
         Ok(Self {
             segments: segments_of(backend, run).await?,
             pruned_forks: pruned_forks(backend, state).await?,
             goals,
             gateway: GatewayUse::read(backend, run, state).await?,
-            facts: Some(RunFacts::read(backend, run, state).await?),
+            facts: Some(facts),
             ..self
         })
     }

@@ -134,6 +134,13 @@ impl ProgramFacts {
 }
 
 impl RunFacts {
+    /// No process holds the run: what its program did last says nothing of now.
+    pub(crate) fn lose_program(&mut self) {
+        if let Some(program) = self.program.as_mut().filter(|program| program.exit.is_none()) {
+            (program.state, program.pid) = (TerminalState::Unknown, None);
+        }
+    }
+
     /// Reads them.
     ///
     /// # Errors

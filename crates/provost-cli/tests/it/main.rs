@@ -54,8 +54,13 @@ mod ends_told;
 mod evening;
 #[cfg(test)]
 mod exec;
+#[cfg(test)]
 mod exec_failures;
+#[cfg(test)]
+mod exec_hangup;
+#[cfg(test)]
 mod exec_menus;
+#[cfg(test)]
 mod exec_reach;
 #[cfg(test)]
 mod exit_statuses;

@@ -154,6 +154,11 @@ fn the_scripts_of_hooks_are_not_the_agents_to_write() {
 #[test]
 fn a_projects_file_widens_nothing_where_the_users_settings_have_no_sandbox() {
     let stage = stage("untrusted");
+    stage.write("work/provost.toml", "[sandbox]\nmode = \"workspace\"\nexternal = false\n");
+    assert!(
+        stage.provost(&["sandbox", "run", "--", "true"]).status.success(),
+        "what `init` writes widens nothing"
+    );
     let out = stage.path("out").display().to_string();
     for widening in [
         format!("write = [\"{out}\"]"),
@@ -168,9 +173,4 @@ fn a_projects_file_widens_nothing_where_the_users_settings_have_no_sandbox() {
     }
     assert!(stage.provost(&["trust", "--yes"]).status.success());
     assert!(stage.provost(&["sandbox", "run", "--", "true"]).status.success());
-    stage.write("work/provost.toml", "[sandbox]\nmode = \"workspace\"\nexternal = false\n");
-    assert!(
-        stage.provost(&["sandbox", "run", "--", "true"]).status.success(),
-        "what `init` writes widens nothing"
-    );
 }
