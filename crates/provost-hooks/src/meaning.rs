@@ -1,6 +1,6 @@
 //! The decision of a reply or a refusal at a hook point.
 
-use provost_event::{HookContract, HookDecision, HookPoint, Json, OnFailure, PointRefusal};
+use provost_event::{HookContract, HookDecision, HookPoint, HookPolicy, Json, OnFailure, PointRefusal};
 use provost_harness::HookAnswer;
 use serde_json::Value;
 

@@ -105,12 +105,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     }
     let asking =
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
-    let said = given.text.as_deref().map(|text| SentMessage {
-        to: SessionId::root(run),
-        text,
-        by: BY,
-        before: root.head(),
-    });
+    let said = given.text.as_deref();
+    let said = said.map(|text| SentMessage { to: SessionId::root(run), text, by: BY, before: root.head() });
     Work { backend, harness, place, watcher, asking, signals, shown: args.shown, progress, pending_stop }
         .finish_after(said.as_ref(), was_completed)
         .await

@@ -96,7 +96,9 @@ mod goal_commands;
 mod hints;
 #[cfg(test)]
 mod hook_models;
+#[cfg(test)]
 mod hooks_agents;
+#[cfg(test)]
 mod hooks_beside;
 #[cfg(test)]
 mod hostile;
@@ -216,9 +218,13 @@ mod secrets;
 mod serve;
 #[cfg(test)]
 mod serve_client;
+#[cfg(test)]
 mod serve_safety;
+#[cfg(test)]
 mod serve_starts;
+#[cfg(test)]
 mod serve_terminal;
+#[cfg(test)]
 mod serve_tls;
 #[cfg(test)]
 mod served;

@@ -172,7 +172,7 @@ fn not_asked(hook_call: &HookCall, why: &str) -> Option<HookReport> {
     let why = format!("the hooks can't be asked: {why}");
     let decision = match OnFailure::default_at(point) {
         OnFailure::Deny => HookDecision::Deny(why),
-        OnFailure::Continue => HookDecision::Broken(why),
+        OnFailure::Continue | OnFailure::ContinueIfRun => HookDecision::Broken(why),
     };
     Some(HookReport::new("hooks", point, decision))
 }

@@ -14,6 +14,7 @@ mod choosing;
 mod claude;
 #[cfg(test)]
 mod faces;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod import;

@@ -56,6 +56,7 @@ mod openai_chat_support;
 mod openai_chat_usage;
 #[cfg(test)]
 mod openai_responses_answers;
+#[cfg(test)]
 mod openai_responses_custom;
 #[cfg(test)]
 mod openai_responses_refusals;

@@ -188,20 +188,19 @@ fn long_log(session: SessionId, entries: u64) -> Vec<NewEntry> {
             _ => TurnEnded { turn, tool_calls: 1 }.into(),
         }
     });
-    let actor = ActorKey::Session(session);
     let entries = std::iter::once(first).chain(rest).zip(1..);
-    entries
-        .map(|(entry, seq)| {
-            NewEntry::new(Record {
-                actor,
-                seq: Seq(seq),
-                at: Timestamp(seq),
-                elapsed: Elapsed::default(),
-                entry,
-            })
-            .unwrap()
-        })
-        .collect()
+    entries.map(|(entry, seq)| new_entry(session, seq, entry)).collect()
+}
+
+fn new_entry(session: SessionId, seq: u64, entry: Entry) -> NewEntry {
+    let record = Record {
+        actor: ActorKey::Session(session),
+        seq: Seq(seq),
+        at: Timestamp(seq),
+        elapsed: Elapsed::default(),
+        entry,
+    };
+    NewEntry::new(record).unwrap()
 }
 
 /// A database with the logs of `sessions` sessions, each `length` entries long, written five at a time in turn.

@@ -80,14 +80,14 @@ impl ApprovalSums {
                 self.counts.open += 1;
                 self.since.insert(seq, at);
             }
-            Entry::Tool(ToolEntry::Started(started)) if started.outside => {
-                if self.counts.outside.len() < OUTSIDE_MAX {
-                    self.counts.outside.push(OutsideCall {
-                        seq,
-                        tool: started.tool.clone(),
-                        input: started.input.clone(),
-                    });
-                }
+            Entry::Tool(ToolEntry::Started(started))
+                if started.outside && self.counts.outside.len() < OUTSIDE_MAX =>
+            {
+                self.counts.outside.push(OutsideCall {
+                    seq,
+                    tool: started.tool.clone(),
+                    input: started.input.clone(),
+                });
             }
             Entry::Gate(GateEntry::ApprovalResolved(resolved)) => self.resolved(at, resolved),
             Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {

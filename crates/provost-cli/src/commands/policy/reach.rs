@@ -51,6 +51,9 @@ struct RuleUse {
     decided: u64,
 }
 
+/// One of the lists of patterns.
+type PatternList = fn(&mut PermissionPolicy) -> &mut Vec<String>;
+
 impl RuleReach {
     pub(super) fn new(all: PermissionPolicy) -> Self {
         let none = PermissionPolicy {
@@ -60,7 +63,7 @@ impl RuleReach {
             approved: Vec::new(),
             ..all.clone()
         };
-        let lists: [(&str, &[String], fn(&mut PermissionPolicy) -> &mut Vec<String>); 4] = [
+        let lists: [(&str, &[String], PatternList); 4] = [
             ("deny", &all.deny, |policy| &mut policy.deny),
             ("ask", &all.ask, |policy| &mut policy.ask),
             ("allow", &all.allow, |policy| &mut policy.allow),
