@@ -126,14 +126,14 @@ mod tests {
     fn a_long_file_begins_anew_with_what_is_newest() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seen");
-        let all = (0..12_000).map(|number| line(RunId::from_entropy(number), Timestamp(number)));
+        let all = (0..20_000).map(|number| line(RunId::from_entropy(number), Timestamp(number)));
         fs::write(&path, all.collect::<String>()).unwrap();
         let seen = SeenFile::at(path.clone());
-        seen.look_at(RunId::from_entropy(20_000), Timestamp(20_000)).unwrap();
+        seen.look_at(RunId::from_entropy(30_000), Timestamp(30_000)).unwrap();
         assert!(fs::metadata(&path).unwrap().len() < BYTES_MAX);
         let again = SeenFile::at(path);
-        assert!(again.has_seen(RunId::from_entropy(20_000), Timestamp(20_000)));
-        assert!(again.has_seen(RunId::from_entropy(11_999), Timestamp(11_999)));
+        assert!(again.has_seen(RunId::from_entropy(30_000), Timestamp(30_000)));
+        assert!(again.has_seen(RunId::from_entropy(19_999), Timestamp(19_999)));
         assert!(!again.has_seen(RunId::from_entropy(1), Timestamp(1)));
     }
 }
