@@ -33,7 +33,7 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let options = ServerOptions {
         backend: place.open()?,
-        by: format!("{} (page)", user_name("a person")),
+        by: format!("{} (provost serve)", user_name("a person")),
         listen: listen(&args)?,
         access_log: Some(place.folder().join("server-access.log")),
         socket: cfg!(unix).then(|| place.server_socket()),
@@ -110,28 +110,39 @@ async fn print_links(links: &Links) -> anyhow::Result<()> {
 }
 
 /// A file with the token, which is removed in the end.
-struct TokenFile(PathBuf);
+struct TokenFile {
+    path: PathBuf,
+    text: String,
+}
 
 impl TokenFile {
     fn write(path: &Path, token: &str) -> anyhow::Result<Self> {
         let mut options = std::fs::OpenOptions::new();
-        // Never one that is there: another program may hold it open.
+        // A new file takes the place of one that a killed server has left: another program may hold that open.
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let hint = "name a file that isn't there, in a folder of yours";
+        let hint = "name a file in a folder of yours";
         let cant =
             |error: std::io::Error| Refusal::new(format!("--token-file {}: {error}", path.display()), hint);
-        let mut file = options.open(path).map_err(cant)?;
-        let written = Self(path.to_owned());
-        writeln!(file, "{token}").map_err(cant)?;
-        Ok(written)
+        let mut new = path.as_os_str().to_owned();
+        new.push(format!(".{}", std::process::id()));
+        let text = format!("{token}\n");
+        let put = options.open(&new).and_then(|mut file| file.write_all(text.as_bytes()));
+        if let Err(error) = put.and_then(|()| std::fs::rename(&new, path)) {
+            let _ = std::fs::remove_file(&new);
+            return Err(cant(error).into());
+        }
+        Ok(Self { path: path.to_owned(), text })
     }
 }
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        // Another server may have put its own there.
+        if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

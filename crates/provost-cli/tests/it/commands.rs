@@ -214,7 +214,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         sandbox.network               none  (default)
         sandbox.allow_hosts           not set: none
         sandbox.env                   not set: none
-        sandbox.hooks                 false  (default)
+        sandbox.hooks                 true  (default)
         sandbox.external              true  (default)
         sandbox.limits.memory         not set: no limit
         sandbox.limits.processes      not set: no limit
@@ -233,8 +233,14 @@ fn check_says_what_counts_and_where_it_came_from() {
         gateway.models                not set: all models
         gateway.record                false  (default)
         gateway.replay                not set: providers are called
+        notify.on                     not set: all of them
+        notify.desktop                off  (default)
+        notify.command                not set: none is run
+        notify.webhook                not set: nothing is sent
+        notify.webhook_headers_env    not set: no headers
         hooks.import                  not set: nothing is imported
         hooks.env                     not set: none
+        hooks.model                   not set: the model of the run's agent
         store.dir                     /FOLDER/state  (PROVOST_STATE_DIR)
         trace.file                    not set: none is written
         trace.otlp_endpoint           not set: nothing is sent

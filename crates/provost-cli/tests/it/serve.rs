@@ -71,7 +71,7 @@ fn a_question_is_answered_once_and_the_run_goes_on() {
     assert_eq!(served.post(&format!("/v1/runs/{run}/approvals/0/1"), "{\"answer\":\"deny\"}").status, 404);
     let ended = running.end();
     assert_eq!(ended.status, 0, "{ended:?}");
-    assert!(ended.stderr.contains("(page)"), "the log names where the answer came from: {ended:?}");
+    assert!(ended.stderr.contains("(provost serve)"), "the log names where the answer came from: {ended:?}");
     assert_eq!(std::fs::read_to_string(scene.path("work/effects")).unwrap(), "published\n");
 }
 
@@ -159,7 +159,7 @@ fn hears_all_over_kills(turns: usize, piece: usize) -> usize {
         let served = Served::start(&scene);
         let last = heard.last().map(|(id, _): &(String, String)| id.clone());
         heard.extend(events(&served, &path, last.as_deref(), piece.min(count - heard.len())));
-        served.kill(&scene);
+        served.kill();
     }
     let sorted = |lines: Vec<String>| {
         let mut lines = lines.iter().map(|line| json(line).to_string()).collect::<Vec<_>>();

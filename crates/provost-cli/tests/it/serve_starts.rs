@@ -50,7 +50,7 @@ fn a_run_and_its_question_outlive_a_server_that_is_killed() {
     let served = Served::start(&scene);
     let run = run_of(&start(&served, &request(&scene, "publish it"), None));
     let asked = question(&served);
-    served.kill(&scene);
+    served.kill();
     let served = Served::start(&scene);
     assert_eq!(question(&served), asked);
     let path = format!("/v1/runs/{run}/approvals/0/{}", asked["asked"]);
@@ -68,7 +68,7 @@ fn a_request_with_a_key_starts_one_run_also_over_a_kill_of_the_server() {
     let wanted = request(&scene, "once");
     let run = run_of(&start(&served, &wanted, Some("k-1")));
     assert_eq!(run_of(&start(&served, &wanted, Some("k-1"))), run);
-    served.kill(&scene);
+    served.kill();
     let served = Served::start(&scene);
     assert_eq!(run_of(&start(&served, &wanted, Some("k-1"))), run);
     let other = start(&served, &request(&scene, "twice"), Some("k-1"));

@@ -35,10 +35,9 @@ impl Served {
     }
 
     /// Kills it without a chance to do anything.
-    pub(crate) fn kill(mut self, scene: &Scene) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        let _ = std::fs::remove_file(scene.path("token"));
     }
 
     /// A request as a program sends it.
