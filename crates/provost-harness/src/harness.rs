@@ -4,11 +4,14 @@
 mod control;
 mod deltas;
 mod fork;
+mod policy;
 mod tools;
 mod worktrees;
 
 pub(crate) use deltas::Deltas;
 pub use fork::ForkRequest;
+pub(crate) use policy::lacks_price;
+use policy::unique_hooks;
 pub(crate) use tools::LiveTools;
 pub use tools::RunTools;
 pub use worktrees::RemadeWorktree;
@@ -22,8 +25,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, AgentPolicy, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Metering, Outcome,
-    Paused, Record, RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
+    ActorKey, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record, RunId,
+    RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -491,17 +494,4 @@ fn live_below_root(run: &Actor) -> Vec<SessionId> {
 /// Only a root agent supports waiting turn by turn.
 fn step_mode_of(policy: &RunPolicy) -> StepMode {
     if policy.flow.is_some() { StepMode::Free } else { policy.agent.step_mode }
-}
-
-/// Whether money can't limit an agent: its price is unknown, and neither does the gateway meter its calls nor do the
-/// settings say that they aren't limited.
-pub(crate) fn lacks_price(agent: &AgentPolicy) -> bool {
-    let metering = agent.external.as_ref().map_or(Metering::Reported, |external| external.metering);
-    agent.model.price.is_none() && metering == Metering::Reported
-}
-
-fn unique_hooks(policy: &AgentPolicy) -> Result<(), HarnessError> {
-    let mut names = HashSet::new();
-    let doubled = policy.hooks.iter().find(|hook| !names.insert(&hook.name));
-    doubled.map_or(Ok(()), |hook| Err(HarnessError::DoubledHook { hook: hook.name.clone() }))
 }

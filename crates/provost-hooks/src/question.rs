@@ -1,12 +1,14 @@
 //! A hook's JSON input: Claude Code's names and types, and Provost's own beside them.
 
+mod kinds;
+
 use std::path::Path;
 use std::time::Duration;
 
 use provost_engine::{CallDetails, HookCallDetails, StopCheck, WantedAgent, agent_names};
 use provost_event::{
-    Effort, Entry, ErrorClass, HookContract, HookPoint, HookPolicy, HookTrigger, Json, Outcome, Seq,
-    SessionId, SessionSource, ToolEntry, ToolFinished, ToolStatus,
+    Effort, Entry, HookContract, HookPoint, HookPolicy, HookTrigger, Json, Outcome, Seq, SessionId,
+    SessionSource, ToolEntry, ToolFinished, ToolStatus,
 };
 use provost_harness::{HookAgent, HookQuestion, HookQuestionTrigger};
 use serde_json::{Map, Value, json};
@@ -15,6 +17,7 @@ use crate::face::{Face, faces};
 use crate::matcher::Names;
 use crate::point::{event_name, rules};
 use crate::tool;
+use kinds::{error_kind, notification, notification_type};
 
 /// The only trigger with which Provost starts a compaction.
 const COMPACTION_TRIGGER: &str = "auto";
@@ -460,56 +463,5 @@ const fn source_name(source: SessionSource) -> &'static str {
     match source {
         SessionSource::Startup => "startup",
         SessionSource::Resume => "resume",
-    }
-}
-
-fn notification(about: Option<&HookTrigger>, message: String) -> Value {
-    let (kind, title) = match about.map(notification_type) {
-        Some(kind @ "permission_prompt") => (kind, "Permission needed"),
-        Some(kind @ "agent_completed") => (kind, "Agent finished"),
-        Some(kind) => (kind, "Agent waits"),
-        None => ("agent_needs_input", "Agent waits"),
-    };
-    json!({ "message": message, "title": title, "notification_type": kind })
-}
-
-const fn notification_type(about: &HookTrigger) -> &'static str {
-    match about {
-        HookTrigger::Approval { .. } => "permission_prompt",
-        HookTrigger::Closing { outcome } if outcome.is_final() => "agent_completed",
-        _ => "agent_needs_input",
-    }
-}
-
-/// A failure as one of the few kinds in scripts.
-const fn error_kind(outcome: &Outcome) -> &'static str {
-    let Outcome::Failed { class, .. } = outcome else { return "unknown" };
-    match class {
-        ErrorClass::RateLimited => "rate_limit",
-        ErrorClass::QuotaUsedUp => "billing_error",
-        ErrorClass::Overloaded => "overloaded",
-        ErrorClass::Unauthorized | ErrorClass::Forbidden => "authentication_failed",
-        ErrorClass::InvalidRequest | ErrorClass::ContextTooLong | ErrorClass::ContextExhausted => {
-            "invalid_request"
-        }
-        ErrorClass::NotFound => "model_not_found",
-        ErrorClass::Server
-        | ErrorClass::Transport
-        | ErrorClass::Cut
-        | ErrorClass::Stalled
-        | ErrorClass::Silent
-        | ErrorClass::Redirected
-        | ErrorClass::MalformedResponse => "server_error",
-        ErrorClass::Workspace
-        | ErrorClass::StepFailed
-        | ErrorClass::Refusal
-        | ErrorClass::NoAnswer
-        | ErrorClass::OutputCap
-        | ErrorClass::Aborted
-        | ErrorClass::ScriptMismatch
-        | ErrorClass::Storage
-        | ErrorClass::Program
-        | ErrorClass::ProgramGone
-        | ErrorClass::Unanswered => "unknown",
     }
 }

@@ -79,15 +79,7 @@ impl Shared {
             descriptors: Vec::new(),
         };
         let command = opened.enclose(command, &parts)?;
-        let launch = Launch {
-            program: command.program,
-            args: command.args,
-            env: command.env,
-            cwd: command.cwd,
-            stdio: (),
-            confinement: Confinement::Strongest,
-        };
-        run_helper(&launch, command.descriptors, TRIAL_MAX)
+        run_trial(command)
     }
 
     /// Serves a listener in a box until the handle is dropped.
@@ -318,15 +310,7 @@ impl Inner {
             cwd: self.workspace.clone(),
             descriptors: Vec::new(),
         })?;
-        let launch = Launch {
-            program: command.program,
-            args: command.args,
-            env: command.env,
-            cwd: command.cwd,
-            stdio: (),
-            confinement: Confinement::Strongest,
-        };
-        run_helper(&launch, command.descriptors, TRIAL_MAX)
+        run_trial(command)
     }
 
     /// The environment in the box: a temporary folder, caches, the proxy, and what the policy hands on.
@@ -407,4 +391,17 @@ impl AgentSandbox for AgentBox {
     fn check(&self) -> Result<(), String> {
         self.0.checked.get_or_init(|| self.0.check().map_err(|error| error.to_string())).clone()
     }
+}
+
+/// Runs a step that tries whether something holds, and returns when it has ended.
+fn run_trial(command: BoxedCommand) -> io::Result<()> {
+    let launch = Launch {
+        program: command.program,
+        args: command.args,
+        env: command.env,
+        cwd: command.cwd,
+        stdio: (),
+        confinement: Confinement::Strongest,
+    };
+    run_helper(&launch, command.descriptors, TRIAL_MAX)
 }

@@ -61,10 +61,10 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 7.3k → 5.5k tokens
+            provost: summed up by the agent: entries 1 to 22, 7.3k → 5.6k tokens
             retry: no summary to be had: it is empty
-            provost: shortened by rule: entries 1 to 49 left out, 7.3k → 4.8k tokens
-            completed, not verified · 15 turns · 102.0k tokens · $0.00 · TIME
+            provost: shortened by rule: entries 1 to 49 left out, 7.4k → 4.8k tokens
+            completed, not verified · 15 turns · 102.6k tokens · $0.00 · TIME
         "#]],
     );
     assert!(shown(&scene, &scene.provost(&["show", "last"]).stdout, &["calls"]).contains("compactions ("));
@@ -78,8 +78,8 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["provost", "completed"],
         expect![[r#"
             provost: shortened: results up to entry 15 are a line each, 7.0k → 5.6k tokens
-            provost: shortened: results up to entry 31 are a line each, 7.1k → 5.8k tokens
-            completed, not verified · 10 turns · 46.8k tokens · $0.00 · TIME
+            provost: shortened: results up to entry 31 are a line each, 7.2k → 5.9k tokens
+            completed, not verified · 10 turns · 47.2k tokens · $0.00 · TIME
         "#]],
     );
 }
@@ -284,7 +284,7 @@ fn a_script_without_final_summary_has_none_and_a_failure_is_told() {
             provost: told that this is its last turn
             agent: Chapter 2.
             provost: stopping: Turn budget of the run used up: 2 of 2
-            Turn budget of the run used up: 2 of 2 · 2 turns · 8.1k tokens · $0.00 · TIME
+            Turn budget of the run used up: 2 of 2 · 2 turns · 8.2k tokens · $0.00 · TIME
         "#]],
     );
     let shown = scene.provost(&["show", "last"]).stdout;

@@ -137,7 +137,7 @@ fn fields_that_cant_be() {
             provost.toml:4:1: hooks.timeout_secs: must be at least 1 (is 0); e.g. timeout_secs = 10
             provost.toml:5:1: hooks.contract: must be one of provost, claude, codex (is `claud`); e.g. contract = "claude"
             provost.toml:6:1: hooks.on_failure: must be one of deny, continue (is `allow`); e.g. on_failure = "deny"
-            provost.toml:7:1: hooks.timeout: there is no such setting; a hook has event, matcher, if, command, program, args, url, headers, allowed_env, name, timeout_secs, contract, on_failure, reminders, import, env
+            provost.toml:7:1: hooks.timeout: there is no such setting; a hook has event, matcher, if, command, program, args, url, prompt, agent, model, continue_on_block, headers, allowed_env, name, timeout_secs, contract, once, on_failure, reminders, import, env
         "#]],
     );
     check(
@@ -211,7 +211,7 @@ fn a_hook_reaches_the_policy_with_its_defaults() {
         {
             "name": "pre_tool_call: exit 0 (2)", "point": "pre_tool_call", "matcher": "shell",
             "program": { "shell": { "command": "exit 0" } }, "contract": "claude", "timeout_ms": 60_000,
-            "on_failure": "continue",
+            "on_failure": "continue_if_run",
         },
     ]);
     let mut hooks = hooks;
