@@ -130,7 +130,7 @@ impl Shared {
         (self.changed)();
     }
 
-    /// A queue that is full means that nobody takes the lines.
+    /// A queue that is full means that the lines aren't taken.
     fn sends(&self, line: Option<String>) {
         let is_answer = self.typed().message.is_some();
         match line {

@@ -97,7 +97,7 @@ pub(crate) struct App {
 pub(crate) struct Hosts {
     /// `http` or `https`.
     pub(crate) scheme: &'static str,
-    /// That of the page, with the port: nobody else knows it.
+    /// That of the page, with the port: nothing else knows it.
     pub(crate) page: String,
     /// Those for programs.
     pub(crate) programs: Vec<String>,

@@ -208,7 +208,7 @@ impl Accepted {
     async fn serve(self, router: Router, stop: CancellationToken) {
         let Self { stream, client, server, tls } = self;
         let looked = tokio::task::spawn_blocking(move || Peer::of_connection(client, server));
-        // A look that fails lets nobody act.
+        // A look that fails allows no one to act.
         let peer = looked.await.unwrap_or(Peer::OfRun);
         let router = router.layer(Extension(peer));
         let Some(tls) = tls else { return serve(stream, router, stop).await };

@@ -67,7 +67,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Reads until nobody wants what was read.
+    /// Reads until what was read is no longer wanted.
     pub(crate) async fn work(
         self,
         mut watched: watch::Receiver<Watched>,

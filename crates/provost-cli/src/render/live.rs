@@ -87,7 +87,7 @@ impl Live {
         let ticked = state.clone();
         std::thread::spawn(move || {
             loop {
-                // Without a user who types nobody pokes.
+                // Without a user who types there is no wake-up.
                 if poked.recv_timeout(TICK) == Err(RecvTimeoutError::Disconnected) {
                     std::thread::sleep(TICK);
                 }

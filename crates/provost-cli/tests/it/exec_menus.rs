@@ -8,7 +8,7 @@ use crate::support::Scene;
 const READER: &str = "import sys\nsys.stdout.write(open('shown').read()); sys.stdout.flush()\n\
                       line = sys.stdin.readline()\nopen('got', 'w').write(line)\nprint('thanks')\n";
 
-/// What the program got, after a run with the task `fix the tests` in which nobody consents to anything.
+/// What the program got, after a run with the task `fix the tests` in which nothing is consented to.
 fn got(shown: &str) -> Option<String> {
     let scene = Scene::new();
     scene.write("home/.config/provost/config.toml", "[permissions]\ndeny = [\"consent\"]\n");

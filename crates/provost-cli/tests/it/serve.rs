@@ -144,7 +144,7 @@ fn ten_thousand_events_are_heard_once_each_while_the_server_is_killed_again_and_
     assert!(count > 10_000, "{count}");
 }
 
-/// Follows a run with so many turns, and kills the server after each `piece` of its events. Returns how many there were.
+/// Follows a run with this number of turns, and kills the server after each `piece` of its events. Returns how many there were.
 fn hears_all_over_kills(turns: usize, piece: usize) -> usize {
     let calls = "  - tools: [{ list_dir: {} }, { list_dir: {} }, { list_dir: {} }]\n".repeat(turns);
     let scene = Scene::scripted(&format!("answers:\n{calls}  - text: done\n"));

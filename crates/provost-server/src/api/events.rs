@@ -67,7 +67,7 @@ pub(crate) async fn run(
     headers: HeaderMap,
 ) -> Result<Sse<KeepAliveStream<EventStream>>, Problem> {
     let after = last_event(&headers)?;
-    // The reader takes the next entry once it has taken the last: a slow one holds back nobody.
+    // The reader takes the next entry once it has taken the last: a slow one holds back no other.
     let records = app.backend.subscribe_run(run.run, after);
     let only = asked.agent;
     let events = records.filter_map(move |placed| {

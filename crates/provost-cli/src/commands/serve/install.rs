@@ -20,7 +20,7 @@ struct ServiceFile {
 /// Writes the service file of this platform; returns what to tell the user.
 ///
 /// # Errors
-/// [`Refusal`] where there is no home folder, or a file of somebody else's.
+/// [`Refusal`] where there is no home folder, or a file that isn't the user's own.
 pub(super) fn install(args: &ServeArgs, state: &Path) -> anyhow::Result<String> {
     let home = std::env::home_dir().filter(|home| home.is_absolute());
     let home = home.ok_or_else(|| Refusal::new("--install: there is no home folder", "set HOME"))?;
