@@ -17,6 +17,11 @@ struct Evening<'a> {
     keys: usize,
 }
 
+/// The beginning of a row's goal, which no other row has.
+fn goal_in(row: &str) -> String {
+    row.chars().skip(2).take(20).collect()
+}
+
 impl Evening<'_> {
     fn press(&mut self, keys: &str) {
         self.keys += keys.chars().count();
@@ -44,9 +49,11 @@ impl Evening<'_> {
             let row = |is: &dyn Fn(&str) -> bool| before.lines().position(is).unwrap_or_default();
             let is_below = row(&|line| line.contains(goal)) > row(&|line| line.starts_with('▌'));
             self.press(if is_below { "j" } else { "k" });
+            // The rest of the screen changes by itself, each second.
+            let selected = |screen: &str| screen.lines().find(|line| line.starts_with('▌')).map(goal_in);
             until("the selection has moved", || {
                 self.person.listen();
-                (self.person.screen() != before).then_some(())
+                (selected(&self.person.screen()) != selected(&before)).then_some(())
             });
         }
         panic!("{goal} isn't reached:\n{}", self.person.screen());
