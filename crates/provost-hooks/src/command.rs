@@ -84,7 +84,7 @@ impl<'a> Command<'a> {
             confinement: asked.question.confinement.clone(),
         };
         let (exited, exits) = oneshot::channel();
-        // Whoever asks cancels its own token when it has the answer.
+        // The caller cancels its own token when it has the answer.
         let stop = CancellationToken::new();
         let mut running = Box::pin(command.run_leaving(STAY, exited, stop.clone()));
         let left = tokio::select! {

@@ -80,9 +80,8 @@ impl Meaning {
         HookAnswer { decision: self.decision, reminders: self.reminders, note, replacement: self.replacement }
     }
 
-    /// The strictest of a hook's answers about the faces of one call. It allows the call only if it was asked about all of
-    /// them and allows each.
-    pub(crate) fn strictest(answers: Vec<Self>, on_failure: OnFailure, is_all: bool) -> Self {
+    /// The strictest of a hook's answers about the faces of one call.
+    pub(crate) fn strictest(answers: impl IntoIterator<Item = Self>, on_failure: OnFailure) -> Self {
         let rank = |decision: &HookDecision| match (decision, on_failure) {
             (HookDecision::Allow, _) => 0,
             (HookDecision::Continue, _) => 1,
@@ -108,9 +107,6 @@ impl Meaning {
             strict
         };
         let mut said = answers.into_iter().reduce(stricter).unwrap_or_else(Self::nothing);
-        if !is_all && said.decision == HookDecision::Allow {
-            said.decision = HookDecision::Continue;
-        }
         if said.refuses {
             said.replacement = None;
         }

@@ -132,9 +132,11 @@ impl Asking {
         }
         let chosen = faces.iter().map(|face| asked.about_face(face));
         let chosen = chosen.filter(|asked| self.chosen(hook, *asked).unwrap_or(true)).collect::<Vec<_>>();
-        let is_all = chosen.len() == faces.len();
+        // It allows the call only if it was asked about all of it.
+        let unasked = (chosen.len() < faces.len()).then(Meaning::nothing);
         let answers = chosen.into_iter().map(|asked| self.run_program(hook, asked, cancel));
-        Meaning::strictest(join_all(answers).await, hook.on_failure, is_all)
+        let answers = join_all(answers).await;
+        Meaning::strictest(answers.into_iter().chain(unasked), hook.on_failure)
     }
 
     async fn run_program(

@@ -1,4 +1,4 @@
-//! What git's settings name in a work tree: settings that are included, and files and folders that git runs. Whoever
+//! What git's settings name in a work tree: settings that are included, and files and folders that git runs. A program that
 //! writes to them has git run something, as in the settings themselves.
 
 use std::collections::BTreeSet;

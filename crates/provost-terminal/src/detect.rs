@@ -202,7 +202,7 @@ impl Detector {
     /// Handles the program's end: reports its completion and its end.
     pub fn exited(&mut self, at: Duration, exit: Exit) {
         self.tick(at);
-        let has_failed = self.report_last_words(at, exit) == Failure::OfProgram || self.turn.has_failed;
+        let has_failed = self.report_failure_at_end(at, exit) == Failure::OfProgram || self.turn.has_failed;
         let why = || evidence(EvidenceSource::Exit, exit.to_string());
         self.set_state(at, TerminalState::Exited, 100, why());
         let succeeded = Some(exit.is_success() && !has_failed);

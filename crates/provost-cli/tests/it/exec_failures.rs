@@ -1,4 +1,4 @@
-//! A program whose own last words are a failure has failed, whatever its exit status is.
+//! A program whose output ends with a failure has failed, whatever its exit status is.
 
 use crate::support::{Done, Scene};
 
@@ -14,7 +14,7 @@ fn says(words: &str) -> Done {
 }
 
 #[test]
-fn a_program_that_ends_with_a_failure_in_its_last_words_has_failed() {
+fn a_program_whose_output_ends_with_a_failure_has_failed() {
     let all = [
         ("Error: 401 Unauthorized: invalid api key\n", "401 Unauthorized"),
         ("Traceback (most recent call last):\n  File \"x\", line 1\nValueError: boom\n", "ValueError: boom"),

@@ -8,7 +8,7 @@ use provost_terminal::ProgramKind;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::failing::last_words;
+use super::failing::failure_at_end;
 use super::{Ended, TerminalDriver};
 
 /// The time between the request to end and the kill.
@@ -60,7 +60,7 @@ impl TerminalDriver {
         let of_turn = standing.turn_failure.as_ref().filter(|_| is_agent && self.turn.is_some());
         let reported = standing.turn_failure.as_ref().filter(|_| !is_agent && exit.is_success());
         let is_unseen = exit.is_success() && !self.policy.attended;
-        let last = || last_words(rows, standing.error.as_deref()).filter(|_| is_unseen);
+        let last = || failure_at_end(rows, standing.error.as_deref()).filter(|_| is_unseen);
         let failure = of_turn.or(reported).cloned().or_else(last);
         // A person at the terminal has seen it.
         failure.filter(|_| is_agent || !self.policy.attended)

@@ -58,7 +58,7 @@ pub(super) fn class_of_plain(words: &str) -> ErrorClass {
 }
 
 /// The failure with which a program's output ends, among those that the detector has seen: the last row with letters.
-pub(super) fn last_words(rows: &[String], seen: Option<&str>) -> Option<String> {
+pub(super) fn failure_at_end(rows: &[String], seen: Option<&str>) -> Option<String> {
     let last = rows.iter().rev().find(|row| row.chars().any(char::is_alphanumeric))?;
     seen.filter(|error| !error.is_empty() && last.contains(error)).map(str::to_owned)
 }
@@ -73,7 +73,7 @@ impl TerminalDriver {
     pub(super) fn plain_failure(&self, standing: &TerminalStatus, view: &TerminalView) -> Option<String> {
         let is_own = self.profile.kind == ProgramKind::Plain && !self.policy.attended;
         let above = view.rows.get(..usize::from(view.cursor.row)).unwrap_or_default();
-        last_words(above, standing.error.as_deref()).filter(|_| is_own)
+        failure_at_end(above, standing.error.as_deref()).filter(|_| is_own)
     }
 
     /// The turn has ended by this failure; if it may pass, the next exchange gives a prompt to go on.

@@ -7,7 +7,7 @@ use provost_process::Confinement;
 
 use crate::{AgentSandbox, FolderAccess, GrantedFolder, Inspection, Sandbox};
 
-/// The sandbox of this process's own git, as long as whoever made it keeps it.
+/// The sandbox of this process's own git, as long as its maker keeps it.
 static OWN: Mutex<Option<Weak<dyn Sandbox>>> = Mutex::new(None);
 
 /// Has Provost's own git run in boxes of `sandbox` where it looks into folders that agents write: evidence, comparisons,

@@ -1,4 +1,4 @@
-//! Files that run with their owner's rights, whoever starts them, would outlive the box: no call gives a file these bits.
+//! Files that run with their owner's rights, whichever user starts them, would outlive the box: no call gives a file these bits.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -39,7 +39,7 @@ impl Detector {
     }
 
     /// Reports why a program has ended with a failure, or what an agent showed last.
-    pub(super) fn report_last_words(&mut self, at: Duration, exit: Exit) -> Failure {
+    pub(super) fn report_failure_at_end(&mut self, at: Duration, exit: Exit) -> Failure {
         let frame = Frame::of(&self.screen);
         let end = frame.end + 1;
         let begin = self.answer_row(&frame, end);

@@ -205,7 +205,7 @@ fn an_answer_of_opencode_without_a_time_is_its_failure_in_the_words_above() {
 }
 
 #[test]
-fn last_words_of_a_dying_program_are_its_error() {
+fn the_end_of_a_dying_programs_output_is_its_error() {
     for (code, words) in [
         (1, "Error: 401 Incorrect API key provided"),
         (101, "thread 'main' panicked at src/main.rs:4:5:\r\nindex out of bounds"),
