@@ -72,6 +72,7 @@ impl HarnessExecutor {
         &*self.deps.backend
     }
 
+    // The futures of rare effects are boxed: each effect would take the memory of the largest, and move it.
     async fn perform(&self, id: EffectId, effect: Effect, cancel: &CancellationToken) -> Event {
         let seq = id.seq;
         let event = match effect {
@@ -89,17 +90,21 @@ impl HarnessExecutor {
             Effect::CheckStop(check) => {
                 SessionEvent::StopChecked { seq, result: self.check_stop(id, &check, cancel).await }
             }
-            Effect::Judge(call) => SessionEvent::Judged { seq, report: self.judge(&call, cancel).await },
+            Effect::Judge(call) => {
+                SessionEvent::Judged { seq, report: Box::pin(self.judge(&call, cancel)).await }
+            }
             Effect::AskHooks(hook_call) => {
                 let scripts = self.scripts_of(&hook_call).await;
                 let reports = self.ask_hooks(id, &hook_call, cancel).await;
                 SessionEvent::HooksAnswered { seq, reports, scripts }
             }
             Effect::MakeWorktree(order) => {
-                SessionEvent::WorktreeReady { seq, result: self.make_worktree(&order, cancel).await }
+                let result = Box::pin(self.make_worktree(&order, cancel)).await;
+                SessionEvent::WorktreeReady { seq, result }
             }
             Effect::CheckWorktree(check) => {
-                SessionEvent::WorktreeChecked { seq, left: self.check_worktree(&check, cancel).await }
+                let left = Box::pin(self.check_worktree(&check, cancel)).await;
+                SessionEvent::WorktreeChecked { seq, left }
             }
             Effect::CloseTerminal { session, limit_ms } => {
                 let limit = limit_ms.map(Duration::from_millis);

@@ -110,6 +110,11 @@ pub trait AgentSandbox: Send + Sync {
         None
     }
 
+    /// What one program is started with that may use these folders besides. The agent's other programs may not.
+    fn confinement_with(&self, _granted: Vec<GrantedFolder>) -> Confinement {
+        self.confinement()
+    }
+
     /// Lets programs that start from now on use a folder of Provost's that is theirs, under its own path.
     fn grant(&self, _folder: GrantedFolder) {}
 

@@ -311,8 +311,8 @@ fn remove_files(folder: &Path, run: RunId) -> u64 {
         let Ok(facts) = entry.metadata() else { continue };
         let name = entry.file_name();
         let rest = name.to_str().and_then(|name| name.strip_prefix(&run.to_string()));
-        if facts.is_dir() && rest.is_some_and(|rest| rest.starts_with('-')) {
-            // All of it is an agent's of the run.
+        if facts.is_dir() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
+            // All of it is the run's, or an agent's of it.
             let held = folder_bytes(&entry.path());
             if std::fs::remove_dir_all(entry.path()).is_ok() {
                 bytes = bytes.saturating_add(held);

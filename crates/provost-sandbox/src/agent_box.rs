@@ -328,13 +328,33 @@ impl Inner {
     }
 }
 
-impl ProgramBox for Inner {
-    fn enclose(&self, mut command: BoxedCommand) -> io::Result<BoxedCommand> {
-        let rules = self.rules();
-        let parts = ProgramBoxParts { policy: &self.policy, rules: &rules, shared: &self.shared.parts };
+impl Inner {
+    fn enclose_by(&self, rules: &FileRules, mut command: BoxedCommand) -> io::Result<BoxedCommand> {
+        let parts = ProgramBoxParts { policy: &self.policy, rules, shared: &self.shared.parts };
         let opened = self.opened(&parts)?;
-        self.environment(&mut command, &opened, &rules);
+        self.environment(&mut command, &opened, rules);
         opened.program_box.enclose(command, &parts)
+    }
+}
+
+impl ProgramBox for Inner {
+    fn enclose(&self, command: BoxedCommand) -> io::Result<BoxedCommand> {
+        self.enclose_by(&self.rules(), command)
+    }
+}
+
+/// The box for one program that may use some folders besides.
+#[derive(Debug)]
+struct WidenedBox {
+    inner: Arc<Inner>,
+    granted: Vec<GrantedFolder>,
+}
+
+impl ProgramBox for WidenedBox {
+    fn enclose(&self, command: BoxedCommand) -> io::Result<BoxedCommand> {
+        let mut rules = self.inner.rules();
+        rules.granted.extend(self.granted.iter().cloned());
+        self.inner.enclose_by(&rules, command)
     }
 }
 
@@ -347,6 +367,10 @@ impl fmt::Debug for Inner {
 impl AgentSandbox for AgentBox {
     fn confinement(&self) -> Confinement {
         Confinement::Boxed(Arc::<Inner>::clone(&self.0))
+    }
+
+    fn confinement_with(&self, granted: Vec<GrantedFolder>) -> Confinement {
+        Confinement::Boxed(Arc::new(WidenedBox { inner: Arc::clone(&self.0), granted }))
     }
 
     fn may_read(&self, path: &Path) -> Result<(), String> {

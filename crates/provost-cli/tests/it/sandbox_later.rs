@@ -174,3 +174,27 @@ fn a_projects_file_widens_nothing_where_the_users_settings_have_no_sandbox() {
     assert!(stage.provost(&["trust", "--yes"]).status.success());
     assert!(stage.provost(&["sandbox", "run", "--", "true"]).status.success());
 }
+
+#[test]
+fn hooks_in_the_box_read_the_transcript_and_set_variables_which_the_agent_cannot() {
+    let stage = stage("informed");
+    let state = stage.path("state").display().to_string();
+    let steps = [
+        "echo $SEEN > said",
+        &format!("find {state} -name '*.jsonl' -o -name '*.sh' > listed 2>&1"),
+        "for file in $(cat names); do echo 'export SEEN=mine' >> $file; cat $file; done > stolen 2>/dev/null",
+    ];
+    let tools = format!("{{ tools: [{{ shell: {{ command: \"{}; true\" }} }}] }}", steps.join("; "));
+    let settings = "[[hooks]]\nevent = \"session_start\"\ncontract = \"claude\"\n\
+         command = \"echo 'export SEEN=yes' >> $CLAUDE_ENV_FILE; echo $CLAUDE_ENV_FILE >> names\"\n\
+         [[hooks]]\nevent = \"pre_tool_call\"\ncontract = \"claude\"\n\
+         command = '''file=$(sed 's/.*\"transcript_path\":\"\\([^\"]*\\)\".*/\\1/'); echo $file >> names; cat $file > seen'''\n";
+    stage.project(&tools, settings);
+    let done = stage.provost(&["run", "do it"]);
+    assert!(done.status.success(), "{}", text(&done));
+    let read = |name: &str| fs::read_to_string(stage.path(&format!("work/{name}"))).unwrap_or_default();
+    assert!(read("seen").contains("\"type\":\"user\""), "{} {}", read("seen"), text(&done));
+    assert_eq!(read("said"), "yes\n");
+    assert_eq!(read("names").lines().count(), 2);
+    assert_eq!((read("listed"), read("stolen")), (String::new(), String::new()));
+}

@@ -14,7 +14,7 @@ use super::HarnessExecutor;
 use super::log_file::Informed;
 use crate::hooks::Dispatch;
 use crate::session_cache::Opening;
-use crate::{HookQuestion, HookQuestionTrigger, read_actor};
+use crate::{FolderAccess, GrantedFolder, HookQuestion, HookQuestionTrigger, read_actor};
 
 impl HarnessExecutor {
     /// Calls the policy's hooks at the trigger's hook points, each within its time limit.
@@ -34,17 +34,17 @@ impl HarnessExecutor {
         }
         let records = self.results(hook_call).await;
         let hook_call = self.with_priority(hook_call).await;
+        let env_file = match &hook_call.about {
+            HookTrigger::Session { .. } => self.new_env_file(hook_call.session).await,
+            _ => None,
+        };
         let place = HookPlace {
             folder: self.current_folder(hook_call.shell.as_ref(), &opening),
-            confinement: self.hooks_confinement(hook_call.session, &opening),
+            confinement: self.hooks_confinement(hook_call.session, &opening, env_file.as_deref()),
+            env_file,
         };
         let trigger = HookQuestionTrigger::HookCall(hook_call.clone());
-        let mut question = question(trigger, &opening, place, records);
-        if matches!(hook_call.about, HookTrigger::Session { .. })
-            && let Some(question) = Arc::get_mut(&mut question)
-        {
-            question.env_file = self.new_env_file(hook_call.session).await;
-        }
+        let question = question(trigger, &opening, place, records);
         let programs = Informed::new(self, hook_call.session, id.seq);
         self.dispatch(hooks, &programs, &question, cancel).all().await
     }
@@ -52,7 +52,7 @@ impl HarnessExecutor {
     /// The file with variables for the commands of a run's agents, as hooks leave it at the session's start.
     pub(super) fn env_file(&self, session: SessionId) -> Option<PathBuf> {
         let root = SessionId::root(session.run);
-        Some(self.deps.transcripts.as_deref()?.join("env").join(format!("{root}.sh")))
+        Some(self.hook_files(session.run)?.join("env").join(format!("{root}.sh")))
     }
 
     /// The same, empty: each start of the session begins anew.
@@ -106,12 +106,25 @@ impl HarnessExecutor {
         hook_call
     }
 
-    /// What confines the hooks of an agent that are programs: its sandbox, if the settings say so.
-    pub(super) fn hooks_confinement(&self, session: SessionId, opening: &Opening) -> Confinement {
-        match opening.policy.sandbox.hooks {
-            true => self.sandbox_of(session, opening).confinement(),
-            false => Confinement::Strongest,
+    /// What confines the hooks of an agent that are programs: its sandbox, if the settings say so. There they read the
+    /// run's transcripts, and write `env_file`, which the agent's own programs don't.
+    pub(super) fn hooks_confinement(
+        &self,
+        session: SessionId,
+        opening: &Opening,
+        env_file: Option<&Path>,
+    ) -> Confinement {
+        if !opening.policy.sandbox.hooks {
+            return Confinement::Strongest;
         }
+        let granted = |path: &Path, access| {
+            let path = std::fs::create_dir_all(path).and_then(|()| path.canonicalize()).ok()?;
+            Some(GrantedFolder { path, access })
+        };
+        let transcripts = self.hook_files(session.run);
+        let read = transcripts.and_then(|folder| granted(&folder, FolderAccess::Read));
+        let written = env_file.and_then(Path::parent).and_then(|folder| granted(folder, FolderAccess::Write));
+        self.sandbox_of(session, opening).confinement_with(read.into_iter().chain(written).collect())
     }
 
     /// The results of tool calls that the question refers to, as far as they can be read.
@@ -142,6 +155,7 @@ impl HarnessExecutor {
 pub(super) struct HookPlace {
     pub(super) folder: Arc<Path>,
     pub(super) confinement: Confinement,
+    pub(super) env_file: Option<PathBuf>,
 }
 
 pub(super) fn question(
@@ -150,7 +164,7 @@ pub(super) fn question(
     place: HookPlace,
     records: Vec<Arc<Record>>,
 ) -> Arc<HookQuestion> {
-    let HookPlace { folder, confinement } = place;
+    let HookPlace { folder, confinement, env_file } = place;
     Arc::new(HookQuestion {
         trigger,
         workspace: opening.workspace.clone(),
@@ -159,7 +173,7 @@ pub(super) fn question(
         model: opening.policy.model.clone(),
         transcript_path: None,
         root_transcript_path: None,
-        env_file: None,
+        env_file,
         records,
         confinement,
         voice: None,

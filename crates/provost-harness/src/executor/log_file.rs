@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, Record, Seq, SessionId};
+use provost_event::{HookContract, HookPoint, HookPolicy, HookProgram, Record, RunId, Seq, SessionId};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -90,7 +90,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&draft, path)
 }
 
-/// The folder, below that of all transcripts, for the files of hooks of `contract`.
+/// The folder, below that of the run, for the files of hooks of `contract`.
 const fn folder_of(contract: HookContract) -> &'static str {
     match contract {
         HookContract::Provost => "",
@@ -100,9 +100,14 @@ const fn folder_of(contract: HookContract) -> &'static str {
 }
 
 impl HarnessExecutor {
+    /// The folder with what hooks read and write of a run.
+    pub(super) fn hook_files(&self, run: RunId) -> Option<PathBuf> {
+        Some(self.deps.transcripts.as_deref()?.join(run.to_string()))
+    }
+
     /// Writes the session's log for hooks; `None` if it isn't configured or fails.
     async fn write_log_file(&self, session: SessionId, contract: HookContract) -> Option<PathBuf> {
-        let folder = self.deps.transcripts.as_deref()?.join(folder_of(contract));
+        let folder = self.hook_files(session.run)?.join(folder_of(contract));
         let path = folder.join(format!("{session}.jsonl"));
         match self.extend_log_file(session, contract, &path).await {
             Ok(()) => Some(path),

@@ -79,7 +79,7 @@ impl HarnessExecutor {
         let context = stop_context(check, opening, informed.path(HookContract::Provost).await);
         let limit = check.limit_ms.map(Duration::from_millis);
         let point = HookPoint::stop(opening.agent.parent);
-        let confinement = self.hooks_confinement(check.session, opening);
+        let confinement = self.hooks_confinement(check.session, opening, None);
         let asked = hooks.iter().map(async |hook| {
             let started = self.deps.clock.monotonic();
             let bounds = StopHookBounds { limit, confinement: &confinement };
@@ -105,7 +105,8 @@ impl HarnessExecutor {
         }
         let place = HookPlace {
             folder: self.current_folder(check.shell.as_ref(), opening),
-            confinement: self.hooks_confinement(check.session, opening),
+            confinement: self.hooks_confinement(check.session, opening, None),
+            env_file: None,
         };
         let question = question(HookQuestionTrigger::Stop(check.clone()), opening, place, Vec::new());
         let heard = self.dispatch(hooks, informed, &question, cancel).everybody().await;

@@ -594,8 +594,12 @@ async fn programs_are_told_of_results_and_where_the_log_is() {
 }
 
 impl Scene {
+    fn transcripts(&self) -> PathBuf {
+        self.folder.path().join("transcripts").join(RUN.to_string())
+    }
+
     fn transcript(&self) -> PathBuf {
-        self.folder.path().join("transcripts").join(format!("{SESSION}.jsonl"))
+        self.transcripts().join(format!("{SESSION}.jsonl"))
     }
 }
 
@@ -647,7 +651,7 @@ async fn each_contract_has_a_transcript_in_its_form_and_no_entry_is_written_twic
         tokio::join!(ask(), ask());
         assert_eq!(transcribed.load(Ordering::Relaxed), open.log().await.len());
     }
-    let path = scene.folder.path().join("transcripts/claude").join(format!("{SESSION}.jsonl"));
+    let path = scene.transcripts().join("claude").join(format!("{SESSION}.jsonl"));
     let kinds =
         open.log().await.iter().map(|record| format!("{}\n", record.entry.kind())).collect::<String>();
     assert_eq!(std::fs::read_to_string(path).expect("a file"), kinds);
