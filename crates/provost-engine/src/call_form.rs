@@ -8,7 +8,7 @@ mod value;
 use provost_event::{CallForm, FieldForm, Json, ToolCall, ToolSpec, ValueForm};
 use serde_json::{Map, Value};
 
-use value::{fitted, in_own_form};
+use value::{fitted, in_own_form, might_fit_otherwise};
 
 /// A call of one of the agent's tools, or why there is no telling what is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,6 @@ fn fits(form: &CallForm, given: &Value) -> bool {
 /// The tool's own arguments.
 fn input_of(meant: &MeantTool<'_>, given: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let MeantTool { tool, form } = meant;
-    let schema = tool.input_schema.read::<Value>().unwrap_or_default();
     let mut fields = Fields { tool: &tool.name, own: Map::new(), sources: Vec::new() };
     for (name, value) in given {
         let is_left_out = form.is_some_and(|form| {
@@ -99,7 +98,9 @@ fn input_of(meant: &MeantTool<'_>, given: &Map<String, Value>) -> Result<Map<Str
         fields.add(name, value, forms)?;
     }
     let mut own = Value::Object(fields.own);
-    fitted(&mut own, &schema);
+    if might_fit_otherwise(&own) {
+        fitted(&mut own, &tool.input_schema.read().unwrap_or_default());
+    }
     match own {
         Value::Object(own) => Ok(own),
         _ => Ok(given.clone()),

@@ -105,6 +105,20 @@ pub(super) fn fitted(value: &mut Value, schema: &Value) {
     fitted_within(value, schema, LEVELS_MAX);
 }
 
+/// Whether a schema might change it: texts that might be another value, and numbers with a fraction. Most arguments have
+/// none, and then their schema needn't be read.
+pub(super) fn might_fit_otherwise(value: &Value) -> bool {
+    const FIRST: &str = "+-.[{tTfFiInN";
+    let begins_a_value = |first: char| first.is_ascii_digit() || FIRST.contains(first);
+    match value {
+        Value::String(text) => text.trim_start().starts_with(begins_a_value),
+        Value::Number(number) => !number.is_i64() && !number.is_u64(),
+        Value::Array(items) => items.iter().any(might_fit_otherwise),
+        Value::Object(fields) => fields.values().any(might_fit_otherwise),
+        Value::Bool(_) | Value::Null => false,
+    }
+}
+
 fn fitted_within(value: &mut Value, schema: &Value, levels: usize) {
     let Some(levels) = levels.checked_sub(1) else { return };
     if let Some(own) = schema.get("type").and_then(Value::as_str).and_then(|kind| of_kind(value, kind)) {

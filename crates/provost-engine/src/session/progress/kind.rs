@@ -76,10 +76,16 @@ pub fn kind_of_text(text: &str) -> u64 {
 /// and names what it looked for brings nothing new.
 pub(super) fn kind_of_result(input: &str, output: &str) -> u64 {
     let own = words_of_json(input).collect::<HashSet<_>>();
+    // Few words of an output are the call's: most are known by their length and first byte not to be.
+    let mark = |word: &str| {
+        let first = usize::from(word.bytes().next().unwrap_or_default());
+        1_u64 << ((word.len().wrapping_mul(31) ^ first) % 64)
+    };
+    let marks = own.iter().fold(0, |marks, word| marks | mark(word));
     let mut rest = String::with_capacity(output.len());
     for piece in output.split_inclusive(|c: char| !c.is_alphanumeric()) {
         let word = piece.trim_end_matches(|c: char| !c.is_alphanumeric());
-        rest.push_str(if own.contains(word) { "_" } else { word });
+        rest.push_str(if marks & mark(word) != 0 && own.contains(word) { "_" } else { word });
         rest.push_str(piece.get(word.len()..).unwrap_or_default());
     }
     kind_of_text(&rest)
