@@ -431,6 +431,8 @@ impl World {
     /// Finishes with images.
     pub(crate) fn finish_with(&mut self, seq: Seq, status: ToolStatus, output: &str, images: Vec<Image>) {
         let result = ToolResult {
+tools: Vec::new(),
+asks: None,
             plan: None,
             facts: provost_event::CallFacts::default(),
             status,
@@ -446,6 +448,8 @@ impl World {
     /// Finishes with a state for the tool's next call.
     pub(crate) fn finish_remembering(&mut self, seq: Seq, memory: &str) {
         let result = ToolResult {
+tools: Vec::new(),
+asks: None,
             plan: None,
             facts: provost_event::CallFacts::default(),
             status: ToolStatus::Ok,
