@@ -118,7 +118,8 @@ fn known_profiles() -> Option<Vec<Word>> {
 }
 
 fn known_mcp_servers() -> Option<Vec<Word>> {
-    let (folder, variables) = (std::env::current_dir().ok()?, variables());
+    let folder = std::env::current_dir().ok()?;
+    let variables = variables();
     let request = Request::new(Scope::Project, &folder, &variables, available_tools());
     let settled = load(&request).ok()?.0.settled().ok()?;
     Some(settled.settings.named.mcp.keys().map(|name| bare(name)).collect())

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use provost_llm::{ModelFacts, Provider, Providers};
 
 use super::Given;
-use super::mcp::{MCP, McpTable};
 use super::declare::{From, Setting};
 use super::errors::Source;
+use super::mcp::{MCP, McpTable};
 
 pub use model::ModelTable;
 pub(crate) use model::{MODEL, MODELS_WORDS};
@@ -98,8 +98,8 @@ pub(crate) fn key(section: &str, name: &str, field: &str) -> String {
 pub(crate) fn given(all: &BTreeMap<String, Given>) -> impl Iterator<Item = (&String, &Given)> {
     all.iter().filter(|(key, given)| {
         given.source != Source::Default
-            && [PROVIDERS, MODELS, MCP].iter().any(|section| {
-                key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.'))
-            })
+            && [PROVIDERS, MODELS, MCP]
+                .iter()
+                .any(|section| key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.')))
     })
 }

@@ -78,7 +78,8 @@ impl Catalog {
     #[must_use]
     pub fn is_searched(&self, tokens_max: u64) -> bool {
         let found = self.to_search();
-        !found.is_empty() && found.iter().flat_map(specs_of).map(|spec| estimated_tokens(&spec)).sum::<u64>() > tokens_max
+        !found.is_empty()
+            && found.iter().flat_map(specs_of).map(|spec| estimated_tokens(&spec)).sum::<u64>() > tokens_max
     }
 
     fn to_search(&self) -> Vec<ServerTools> {

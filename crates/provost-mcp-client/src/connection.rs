@@ -11,7 +11,8 @@ use rmcp::model::{
     InputRequest, ListToolsRequest, PaginatedRequestParams, ProtocolVersion, ServerResult,
 };
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService, ServiceError,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, RoleClient, RunningService,
+    ServiceError,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -257,12 +258,11 @@ impl Connection {
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
             let mut request = ListToolsRequest::default();
-            request.params =
-                cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+            request.params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
             let page = timeout(PAGE_MAX, self.service.send_request(ClientRequest::ListToolsRequest(request)));
-            let page = page
-                .await
-                .map_err(|_| CallFailure::Answered(format!("it didn't list its tools within {} s", PAGE_MAX.as_secs())))?;
+            let page = page.await.map_err(|_| {
+                CallFailure::Answered(format!("it didn't list its tools within {} s", PAGE_MAX.as_secs()))
+            })?;
             let page = raw_page(page.map_err(failure)?);
             raw.extend(page.0);
             match page.1 {

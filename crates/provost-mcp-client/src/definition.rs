@@ -72,7 +72,8 @@ impl ToolDefinition {
                 "its definition has {bytes} bytes, and a tool may have {DEFINITION_BYTES_MAX}"
             )));
         }
-        let input_schema = raw.get("inputSchema").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let input_schema =
+            raw.get("inputSchema").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         if let Some(why) = schema::objection(&input_schema) {
             return Err(refused(why));
         }
@@ -116,15 +117,22 @@ impl ToolDefinition {
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        lines.extend(self.title.iter().map(|title| format!("title: {}", revealed(title).replace('\n', "\\n"))));
+        lines.extend(
+            self.title.iter().map(|title| format!("title: {}", revealed(title).replace('\n', "\\n"))),
+        );
         lines.extend(revealed(&self.description).lines().map(|line| format!("> {line}")));
-        for (what, value) in [("arguments", Some(&self.input_schema)), ("results", self.output_schema.as_ref())] {
+        for (what, value) in
+            [("arguments", Some(&self.input_schema)), ("results", self.output_schema.as_ref())]
+        {
             let Some(value) = value else { continue };
             lines.push(format!("{what}:"));
             lines.extend(revealed(&format!("{value:#}")).lines().map(|line| format!("  {line}")));
         }
         if !self.annotations.is_null() {
-            lines.push(format!("claims, which count for nothing: {}", revealed(&self.annotations.to_string())));
+            lines.push(format!(
+                "claims, which count for nothing: {}",
+                revealed(&self.annotations.to_string())
+            ));
         }
         lines
     }
@@ -230,14 +238,15 @@ mod tests {
         ];
         let listed = Listed::read("s", &raw);
         assert_eq!(listed.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["fine", "a.b"]);
-        let refused = listed.refused.iter().map(|tool| format!("{}: {}", tool.name, tool.why)).collect::<Vec<_>>();
+        let refused =
+            listed.refused.iter().map(|tool| format!("{}: {}", tool.name, tool.why)).collect::<Vec<_>>();
         assert_eq!(
             refused,
             [
                 "a_b: it can't be told from the tool `a.b`",
                 "\\u{1b}[31mred\\u{202e}: its name has characters that people don't see",
                 ": it has no name",
-                "big: its definition has 200030 bytes, and a tool may have 131072",
+                "big: its definition has 200031 bytes, and a tool may have 131072",
                 "far: the schema of its arguments refers to https://x.example/, which is elsewhere",
             ]
         );

@@ -104,7 +104,8 @@ impl Difference {
 }
 
 fn is_renamed(before: &ToolDefinition, after: &ToolDefinition) -> bool {
-    let (before, after) = (text_of(before), text_of(after));
+    let before = text_of(before);
+    let after = text_of(after);
     before == after || TextDiff::from_words(before.as_str(), after.as_str()).ratio() >= ALIKE_MIN
 }
 
@@ -151,7 +152,12 @@ mod tests {
         let before = Pins::new(
             "s",
             &["command: a".to_owned()],
-            vec![tool("same", "x"), tool("changed", "Adds\nnumbers."), tool("old", "Reads the log."), tool("gone", "")],
+            vec![
+                tool("same", "x"),
+                tool("changed", "Adds\nnumbers."),
+                tool("old", "Reads the log."),
+                tool("gone", ""),
+            ],
         );
         let after = Pins::new(
             "s",

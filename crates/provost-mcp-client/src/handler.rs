@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability, Implementation,
-    ProtocolVersion,
+    ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability, Implementation, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde::{Deserialize, Serialize};
@@ -19,8 +18,18 @@ use crate::shown::without_hidden;
 const MESSAGE_CHARS_MAX: usize = 4_000;
 /// Parts of the names of fields for secrets.
 const SECRET_PARTS: [&str; 12] = [
-    "password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "api-key", "credential",
-    "private_key", "pin code", "cvv",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "api_key",
+    "apikey",
+    "api-key",
+    "credential",
+    "private_key",
+    "pin code",
+    "cvv",
 ];
 
 /// What a server asks of the user.
@@ -62,7 +71,8 @@ fn secret_in(message: &str, schema: &Value) -> Option<String> {
     }
     // A text field of any name, asked for by a text about secrets.
     let takes_text = |field: &Value| field.get("type").and_then(Value::as_str) == Some("string");
-    let has_text = fields.into_iter().flatten().any(|(_, field)| takes_text(field) && field.get("enum").is_none());
+    let has_text =
+        fields.into_iter().flatten().any(|(_, field)| takes_text(field) && field.get("enum").is_none());
     (has_text && names_secret(message)).then(|| "by its text".to_owned())
 }
 
@@ -150,7 +160,10 @@ impl ClientHandler for Handler {
     }
 
     #[expect(deprecated, reason = "older servers may ask for roots, and are told that there are none")]
-    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "roots aren't offered", None))
     }
 
@@ -162,10 +175,8 @@ impl ClientHandler for Handler {
         let elicitation = ElicitationCapability::new().with_form(FormElicitationCapability::default());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(elicitation);
-        let mut info = ClientConfig::new(
-            capabilities,
-            Implementation::new("provost", env!("CARGO_PKG_VERSION")),
-        );
+        let mut info =
+            ClientConfig::new(capabilities, Implementation::new("provost", env!("CARGO_PKG_VERSION")));
         info.protocol_version = ProtocolVersion::LATEST_WITH_INITIALIZE;
         info
     }

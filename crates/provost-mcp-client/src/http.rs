@@ -31,8 +31,8 @@ pub(crate) fn transport(
         .map_err(|error| crate::stdio::with_causes(&error))?;
     let mut custom = HashMap::new();
     for (name, value) in headers {
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| format!("{name} is no name of a header"))?;
+        let name =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("{name} is no name of a header"))?;
         let mut value = HeaderValue::from_str(value.expose_secret())
             .map_err(|_| format!("the value for the header {name} has characters that no header may have"))?;
         value.set_sensitive(true);

@@ -52,7 +52,8 @@ pub async fn inspect(
         }
         error
     };
-    let connection = Connection::open(setup, &program_box.confinement(), remembered).await.map_err(with_denials)?;
+    let connection =
+        Connection::open(setup, &program_box.confinement(), remembered).await.map_err(with_denials)?;
     let listed = match connection.list(&setup.name).await {
         Ok(listed) => listed,
         Err(failure) => {
@@ -80,7 +81,11 @@ pub async fn inspect(
     Ok(Inspection { pins, refused: listed.refused, protocol, tokens, took, called, denied })
 }
 
-async fn called(connection: &Connection, tool: &str, arguments: Map<String, Value>) -> Result<String, String> {
+async fn called(
+    connection: &Connection,
+    tool: &str,
+    arguments: Map<String, Value>,
+) -> Result<String, String> {
     let call = Call { tool: tool.to_owned(), arguments, waited: None };
     let end = tokio::time::timeout(CALL_MAX, connection.call(call)).await;
     match end {

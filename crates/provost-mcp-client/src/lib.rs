@@ -50,5 +50,5 @@ pub use inspect::{Inspection, inspect};
 pub use pins::{PinError, Pins, PinsFile};
 pub use servers::McpServers;
 pub use setup::{Reach, ServerSetup};
-pub use tool_search::search_tool;
 pub use shown::{revealed, without_hidden};
+pub use tool_search::search_tool;

@@ -201,7 +201,9 @@ fn blocked(setup: &ServerSetup, pins: &Pins, listed: &Listed) -> BTreeMap<String
     let remedy = format!("`provost mcp trust {server}` shows the user the difference");
     let mut blocked = BTreeMap::new();
     if difference.written.is_some() {
-        let why = format!("How the MCP server {server} is reached has changed since the user agreed to it; {remedy}.");
+        let why = format!(
+            "How the MCP server {server} is reached has changed since the user agreed to it; {remedy}."
+        );
         blocked.extend(pins.tools.iter().map(|tool| (tool.name.clone(), why.clone())));
     }
     for change in difference.tools {

@@ -79,7 +79,10 @@ mod tests {
             (json!({}), None),
             (json!([]), Some("isn't an object")),
             (json!({ "type": "string" }), Some("isn't that of an object")),
-            (json!({ "properties": { "a": { "$ref": "https://evil.example/s.json" } } }), Some("which is elsewhere")),
+            (
+                json!({ "properties": { "a": { "$ref": "https://evil.example/s.json" } } }),
+                Some("which is elsewhere"),
+            ),
             (json!({ "properties": { "a": { "$ref": "file:///etc/passwd" } } }), Some("which is elsewhere")),
             (deep, Some("nests deeper than 32 levels")),
             (json!({ "enum": wide }), Some("more than 5000 values")),

@@ -51,7 +51,11 @@ impl McpServers {
             Reach::Http { .. } => Ok(Arc::new(NoSandbox)),
             Reach::Program { cwd, .. } => {
                 let workspace: PathBuf = canonical(cwd);
-                self.0.sandbox.of_agent(SandboxRequest { policy: &setup.sandbox, session, workspace: &workspace })
+                self.0.sandbox.of_agent(SandboxRequest {
+                    policy: &setup.sandbox,
+                    session,
+                    workspace: &workspace,
+                })
             }
         }
     }
@@ -62,7 +66,8 @@ impl McpServers {
             return;
         }
         let mut live = self.0.live.lock().unwrap_or_else(PoisonError::into_inner);
-        let (over, rest) = std::mem::take(&mut *live).into_iter().partition(|((run, _), _)| *run == session.run);
+        let (over, rest) =
+            std::mem::take(&mut *live).into_iter().partition(|((run, _), _)| *run == session.run);
         *live = rest;
         drop(live);
         let over: BTreeMap<(RunId, String), Arc<LiveServer>> = over;

@@ -70,9 +70,8 @@ pub enum Reach {
 /// Leaves out the values of variables and headers.
 impl fmt::Debug for Reach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = |all: &[(String, SecretString)]| {
-            all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>()
-        };
+        let names =
+            |all: &[(String, SecretString)]| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
         match self {
             Self::Program { command, args, env, cwd } => f
                 .debug_struct("Program")

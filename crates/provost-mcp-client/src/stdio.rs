@@ -93,8 +93,7 @@ impl ProgramTransport {
         let (outgoing, lines) = mpsc::channel(QUEUE_MAX);
         let (messages, incoming) = mpsc::channel(QUEUE_MAX);
         let end = CancellationToken::new();
-        let program =
-            Program { child, messages, report, open: BTreeSet::new(), noise: 0, end: end.clone() };
+        let program = Program { child, messages, report, open: BTreeSet::new(), noise: 0, end: end.clone() };
         let task = AbortOnDropHandle::new(tokio::spawn(program.serve(lines)));
         Ok(Self { outgoing, incoming, end, task: Some(task) })
     }

@@ -96,9 +96,9 @@ impl McpTool {
         let server = &self.setup.name;
         match failure {
             CallFailure::Answered(why) => ToolOutput::error(format!("The MCP server {server} failed: {why}")),
-            CallFailure::Unsent(why) => {
-                ToolOutput::error(format!("The call wasn't made: the MCP server {server} can't be reached ({why})."))
-            }
+            CallFailure::Unsent(why) => ToolOutput::error(format!(
+                "The call wasn't made: the MCP server {server} can't be reached ({why})."
+            )),
             CallFailure::Lost(why) => ToolOutput {
                 status: ToolStatus::Unknown,
                 ..ToolOutput::error(format!(
@@ -120,7 +120,8 @@ enum Waited {
 
 /// Takes the user's answer to the question that a call waited for.
 fn waited(answer: &QuestionAnswer) -> Result<Waited, String> {
-    let unread = |_| "What the MCP server asked before can't be read any more; make the call again.".to_owned();
+    let unread =
+        |_| "What the MCP server asked before can't be read any more; make the call again.".to_owned();
     let mut waiting = answer.state.read::<Waiting>().map_err(unread)?;
     let given = match &answer.content {
         Some(content) => content.read::<Value>().map_err(unread)?,

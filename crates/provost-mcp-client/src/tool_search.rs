@@ -143,7 +143,8 @@ fn score(wanted: &[String], name: &str, description: &str) -> u32 {
     let name = words_of(&name.replace('_', " "));
     let text = words_of(description);
     let alike = |one: &str, other: &str| {
-        one == other || (one.len() > 3 && other.len() > 3 && (one.starts_with(other) || other.starts_with(one)))
+        one == other
+            || (one.len() > 3 && other.len() > 3 && (one.starts_with(other) || other.starts_with(one)))
     };
     let of_word = |word: &String| {
         if name.iter().any(|known| known == word) {
@@ -168,14 +169,18 @@ impl Tool for ToolSearch {
     async fn call(&self, input: &Json, _context: &ToolContext) -> ToolOutput {
         let arguments = match input.read::<Arguments>() {
             Ok(arguments) => arguments,
-            Err(error) => return ToolOutput::rejected(format!("The arguments don't fit `{TOOL_SEARCH}`: {error}")),
+            Err(error) => {
+                return ToolOutput::rejected(format!("The arguments don't fit `{TOOL_SEARCH}`: {error}"));
+            }
         };
         if arguments.query.trim().is_empty() && arguments.names.is_empty() {
             return ToolOutput::rejected("Give a `query` with words of what you want to do, or `names`.");
         }
         let found = self.found(&arguments);
         if found.is_empty() {
-            return ToolOutput::ok("No tool fits. Try other words, or a name of the list in this tool's description.");
+            return ToolOutput::ok(
+                "No tool fits. Try other words, or a name of the list in this tool's description.",
+            );
         }
         let mut text = "You have these tools from your next turn on:".to_owned();
         for spec in &found {
@@ -199,7 +204,11 @@ mod tests {
             ("mcp__fs__write_file", "Create a new file or overwrite an existing one"),
         ];
         let words = super::words_of(query);
-        tools.into_iter().max_by_key(|(name, about)| score(&words, name, about)).map(|(name, _)| name).unwrap()
+        tools
+            .into_iter()
+            .max_by_key(|(name, about)| score(&words, name, about))
+            .map(|(name, _)| name)
+            .unwrap()
     }
 
     #[test]

@@ -174,7 +174,10 @@ pub async fn mcp_catalog(
     for server in mcp_servers(settled, place).iter().filter(|server| server.table.trusts_changes) {
         let Ok(setup) = mcp_setup(server, &settled.settings, folder, variables) else { continue };
         if let Err(why) = take_as_it_is(&setup, &server.pins, place, variables).await {
-            lost.push(format!("the MCP server {} can't be asked for its tools, which stay as they were: {why}", server.name));
+            lost.push(format!(
+                "the MCP server {} can't be asked for its tools, which stay as they were: {why}",
+                server.name
+            ));
         }
     }
     let (catalog, notices) = known_catalog(settled, place, folder, variables);

@@ -2,8 +2,8 @@
 
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
-    ActorKey, ApprovalRequested, ApprovalResolved, CallQuestion, EffectId, Entry, GateEntry, Json, NamedScript,
-    OutsideSandbox, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
+    ActorKey, ApprovalRequested, ApprovalResolved, CallQuestion, EffectId, Entry, GateEntry, Json,
+    NamedScript, OutsideSandbox, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
 use schemars::JsonSchema;
@@ -158,7 +158,16 @@ impl ApprovalQuestion {
             return None;
         };
         let ApprovalRequested {
-            call: _, tool, input, why, pattern, due, scripts, unnamed, outside, question
+            call: _,
+            tool,
+            input,
+            why,
+            pattern,
+            due,
+            scripts,
+            unnamed,
+            outside,
+            question,
         } = entry.clone();
         Some(Self {
             id: EffectId { actor: session.into(), seq: record.seq },

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::explain::RunExplanation;
 use crate::{
-    Approval, CheckedSettings, CheckedStore, ConversationView, LogEntry, McpServerView, McpTestView, ModelList, PrunedRuns, RunChanges,
-    RunDetails, RunGoals, RunListItem, ServiceView, Spending, StoreBackup,
+    Approval, CheckedSettings, CheckedStore, ConversationView, LogEntry, McpServerView, McpTestView,
+    ModelList, PrunedRuns, RunChanges, RunDetails, RunGoals, RunListItem, ServiceView, Spending, StoreBackup,
 };
 
 /// A view for each type: its name, and the command that prints it.

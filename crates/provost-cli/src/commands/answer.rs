@@ -8,8 +8,8 @@ use provost_config::Kept;
 use provost_config::{Request, Scope, load};
 use provost_engine::Permissions;
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Json, Permission, PermissionPolicy, RunId, Seq,
-    SessionId, Timestamp,
+    ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Json, Permission, PermissionPolicy, RunId,
+    Seq, SessionId, Timestamp,
 };
 use provost_harness::{Backend, Clock as _, RunStatus, SystemClock};
 
@@ -63,11 +63,17 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
 }
 
 /// The answer to what a tool asks; `None` if it is to be agreed to, or if no tool asks.
-fn answer_for_tool(given: Option<&str>, question: &ApprovalQuestion) -> anyhow::Result<Option<ApprovalAnswer>> {
+fn answer_for_tool(
+    given: Option<&str>,
+    question: &ApprovalQuestion,
+) -> anyhow::Result<Option<ApprovalAnswer>> {
     let Some(asked) = &question.question else {
         return match given {
             None => Ok(None),
-            Some(_) => Err(Refusal::new("--answer is for what a tool asks, and this is a call", "leave it out").into()),
+            Some(_) => {
+                Err(Refusal::new("--answer is for what a tool asks, and this is a call", "leave it out")
+                    .into())
+            }
         };
     };
     let example = "e.g. --answer '{\"name\": \"value\"}'";
@@ -80,7 +86,8 @@ fn answer_for_tool(given: Option<&str>, question: &ApprovalQuestion) -> anyhow::
         return Err(Refusal::new(what, example).into());
     };
     let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(given);
-    let fields = fields.map_err(|error| Refusal::new(format!("--answer isn't a JSON object: {error}"), example))?;
+    let fields =
+        fields.map_err(|error| Refusal::new(format!("--answer isn't a JSON object: {error}"), example))?;
     let lacking = asked.needed().into_iter().filter(|name| !fields.contains_key(name)).collect::<Vec<_>>();
     if !lacking.is_empty() {
         return Err(Refusal::new(format!("--answer lacks {}", lacking.join(", ")), example).into());

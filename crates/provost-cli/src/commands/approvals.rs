@@ -12,8 +12,8 @@ use crate::exit::Exit;
 use crate::output::tell;
 use crate::questions::asker;
 use crate::render::{
-    Room, UNNAMED, call_in_full, fields_in_words, left_in_words, one_line, outside_in_words, script_in_words, terminal_width,
-    visible, waited_in_words,
+    Room, UNNAMED, call_in_full, fields_in_words, left_in_words, one_line, outside_in_words, script_in_words,
+    terminal_width, visible, waited_in_words,
 };
 
 /// Columns where there is no terminal to measure.

@@ -83,7 +83,8 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
     let (catalog, notices) = known_catalog(&settled, &place, &works_in, &variables);
     tell(&notices);
-    let around = around.with_mcp(catalog).with_skills(&place.skills(&folders, &works_in)?).with_bell(bell(None));
+    let around =
+        around.with_mcp(catalog).with_skills(&place.skills(&folders, &works_in)?).with_bell(bell(None));
     let harness = place.harness(backend.clone(), models, around);
     mark(Some(id));
     if !args.shown.quiet && !args.shown.json {

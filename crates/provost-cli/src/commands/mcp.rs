@@ -52,7 +52,8 @@ struct Known {
 
 impl Known {
     fn read() -> anyhow::Result<Self> {
-        let (folder, variables) = (current_dir()?, variables());
+        let folder = current_dir()?;
+        let variables = variables();
         let request = Request::new(Scope::Project, &folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
         let settled = loading.settled()?;
@@ -122,7 +123,10 @@ async fn test(args: &McpTestArgs) -> anyhow::Result<Exit> {
     let arguments = match &args.arguments {
         None => Map::new(),
         Some(text) => serde_json::from_str::<Map<String, Value>>(text).map_err(|error| {
-            Refusal::new(format!("--arguments isn't a JSON object: {error}"), "e.g. --arguments '{\"path\": \".\"}'")
+            Refusal::new(
+                format!("--arguments isn't a JSON object: {error}"),
+                "e.g. --arguments '{\"path\": \".\"}'",
+            )
         })?,
     };
     let call = args.call.as_deref().map(|tool| (tool, arguments));

@@ -148,10 +148,7 @@ pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'stati
 pub(crate) fn fields_in_words(question: &ToolQuestion) -> String {
     match question.needed().as_slice() {
         [] => "none that must be given: to allow it is to agree".to_owned(),
-        needed => format!(
-            "{}: only `provost approve --answer JSON` gives them",
-            visible(&needed.join(", "))
-        ),
+        needed => format!("{}: only `provost approve --answer JSON` gives them", visible(&needed.join(", "))),
     }
 }
 

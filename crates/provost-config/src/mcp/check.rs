@@ -79,7 +79,8 @@ fn reach(table: &McpTable) -> Vec<Wrong> {
         (None, Some(_)) => (of_program.to_vec(), "command"),
     };
     let lost = lost.into_iter().filter(|(_, is_given)| *is_given);
-    lost.map(|(field, _)| Wrong::new(field, format!("it counts only beside {needs}"), "leave it out")).collect()
+    lost.map(|(field, _)| Wrong::new(field, format!("it counts only beside {needs}"), "leave it out"))
+        .collect()
 }
 
 fn package(table: &McpTable) -> Option<Wrong> {
@@ -95,14 +96,19 @@ fn secrets(table: &McpTable, keys: &BTreeMap<String, String>) -> Vec<Wrong> {
     let shapes = Redactor::default();
     let mut wrong = Vec::new();
     for (name, value) in &table.env {
-        let is_written = is_secret(value, &shapes) || (is_secret_name(name) && !value.contains("${") && !value.is_empty());
+        let is_written =
+            is_secret(value, &shapes) || (is_secret_name(name) && !value.contains("${") && !value.is_empty());
         if is_written {
             let remedy = format!("put it into a variable of yours, e.g. {name} = \"${{MCP_{name}}}\"");
             wrong.push(Wrong::new("env", format!("`{name}` holds a secret"), remedy));
         }
     }
     if table.args.iter().any(|arg| is_secret(arg, &shapes)) {
-        wrong.push(Wrong::new("args", "one holds a secret", "let the server read it from a variable, with env"));
+        wrong.push(Wrong::new(
+            "args",
+            "one holds a secret",
+            "let the server read it from a variable, with env",
+        ));
     }
     if table.url.as_ref().is_some_and(|url| is_secret(url, &shapes)) {
         wrong.push(Wrong::new("url", "it holds a secret", "send it in a header, with headers_env"));
@@ -167,4 +173,71 @@ pub(crate) fn requests(loading: &Loading) -> Vec<ProjectRequest> {
         });
     }
     requests
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use expect_test::{Expect, expect};
+
+    use crate::{AvailableTools, Folders, Request, Scope, load_in};
+
+    /// The problems of a user's file and a project's file with these texts.
+    #[track_caller]
+    fn check(users: &str, projects: &str, expected: Expect) {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        std::fs::write(folder.join("user.toml"), users).unwrap();
+        std::fs::write(folder.join("provost.toml"), projects).unwrap();
+        let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
+        let variables = BTreeMap::new();
+        let request = Request::new(Scope::Project, folder, &variables, AvailableTools::default());
+        let loading = load_in(&request, &folders);
+        let problems = loading.problems.iter().map(|problem| format!("{problem}\n"));
+        let problems = problems.collect::<String>();
+        expected.assert_eq(&problems.replace(&format!("{}/", folder.display()), ""));
+    }
+
+    #[test]
+    fn a_server_is_a_program_or_an_address() {
+        check(
+            "[mcp.none]\ntools = [\"a\"]\n[mcp.both]\ncommand = \"x\"\nurl = \"http://127.0.0.1:1\"\n\
+             [mcp.far]\nurl = \"http://127.0.0.1:1\"\nargs = [\"x\"]\n[mcp.a__b]\ncommand = \"x\"\n",
+            "",
+            expect![[r#"
+                user.toml:9:6: mcp.a__b: must be a name of up to 32 letters, digits, - and single _, which begins with a letter or a digit: it is part of the names of its tools, mcp__NAME__TOOL
+                user.toml:5:1: mcp.both.url: it has a command too; keep the one by which it is reached
+                user.toml:8:1: mcp.far.args: it counts only beside command; leave it out
+                user.toml:2:1: mcp.none: it has neither a command nor a url; e.g. command = "npx"
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_version_is_exact_and_a_secret_is_a_variable() {
+        check(
+            "[mcp.bare]\ncommand = \"npx\"\nargs = [\"-y\", \"server\"]\n[mcp.open]\ncommand = \"x\"\n\
+             env = { API_TOKEN = \"abc\", K = \"${ANTHROPIC_API_KEY}\" }\nallow_hosts = [\"x.example\"]\n",
+            "",
+            expect![[r#"
+                user.toml:3:1: mcp.bare.args: `server` names no exact version, so that another program may be started tomorrow than you agreed to today; write the version, such as `server@1.2.3`
+                user.toml:6:1: mcp.open.env: `API_TOKEN` holds a secret; put it into a variable of yours, e.g. API_TOKEN = "${MCP_API_TOKEN}"
+                user.toml:6:1: mcp.open.env: ANTHROPIC_API_KEY holds the key of the provider anthropic, which no MCP server gets; give the server a key of its own in another variable
+                user.toml:7:1: mcp.open.allow_hosts: nothing holds its program to these hosts: its sandbox is off; e.g. sandbox = "workspace"
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_projects_file_changes_no_server_of_the_users_and_takes_no_tools_unseen() {
+        check(
+            "[mcp.s]\ncommand = \"mine\"\n",
+            "[mcp.s]\nargs = [\"--all\"]\n[mcp.p]\ncommand = \"p\"\ntrust = \"always\"\n",
+            expect![[r#"
+                provost.toml:5:1: mcp.p.trust: a project's file may not set this; set it in user.toml
+                provost.toml:2:1: mcp.s: user.toml:2:1 has a server of this name too; give one of them another name
+            "#]],
+        );
+    }
 }

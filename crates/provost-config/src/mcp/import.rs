@@ -36,10 +36,12 @@ pub struct SkippedServer {
 /// Why it can't be read.
 pub fn servers_in(text: &str, is_toml: bool) -> Result<(Vec<ImportedServer>, Vec<SkippedServer>), String> {
     let root = if is_toml {
-        let table = text.parse::<toml::Table>().map_err(|error| format!("it isn't TOML: {}", error.message()))?;
+        let table =
+            text.parse::<toml::Table>().map_err(|error| format!("it isn't TOML: {}", error.message()))?;
         serde_json::to_value(table).map_err(|error| error.to_string())?
     } else {
-        serde_json::from_str::<Value>(&without_comments(text)).map_err(|error| format!("it isn't JSON: {error}"))?
+        serde_json::from_str::<Value>(&without_comments(text))
+            .map_err(|error| format!("it isn't JSON: {error}"))?
     };
     let Some(servers) = table_of(&root) else {
         return Err(format!("it has no table of servers ({})", TABLES.join(", ")));
@@ -57,7 +59,9 @@ pub fn servers_in(text: &str, is_toml: bool) -> Result<(Vec<ImportedServer>, Vec
 
 /// The table of servers: at the top, or one level below, such as `mcp.servers`.
 fn table_of(root: &Value) -> Option<&Map<String, Value>> {
-    let here = |value: &'_ Value| TABLES.iter().find_map(|name| value.get(*name).and_then(Value::as_object).map(|_| *name));
+    let here = |value: &'_ Value| {
+        TABLES.iter().find_map(|name| value.get(*name).and_then(Value::as_object).map(|_| *name))
+    };
     if let Some(name) = here(root) {
         return root.get(name)?.as_object();
     }
@@ -71,10 +75,13 @@ fn imported(name: &str, server: &Value) -> Result<ImportedServer, String> {
         return Err("it is switched off there".to_owned());
     }
     if fields.get("type").and_then(Value::as_str) == Some("sse") {
-        return Err("it is reached by HTTP with server-sent events, which came before streamable HTTP".to_owned());
+        return Err(
+            "it is reached by HTTP with server-sent events, which came before streamable HTTP".to_owned()
+        );
     }
     let text = |field: &str| fields.get(field).and_then(Value::as_str).map(str::to_owned);
-    let (mut command, mut args) = (text("command"), list(fields.get("args")));
+    let mut command = text("command");
+    let mut args = list(fields.get("args"));
     if let Some(Value::Array(_)) = fields.get("command") {
         let mut words = list(fields.get("command")).into_iter();
         command = words.next();
@@ -105,7 +112,9 @@ fn imported(name: &str, server: &Value) -> Result<ImportedServer, String> {
         return Err("it has neither a command nor an address".to_owned());
     }
     if let PackageVersion::Open { package, example } = table.package() {
-        return Err(format!("`{package}` names no exact version; add it by hand, with one such as `{example}`"));
+        return Err(format!(
+            "`{package}` names no exact version; add it by hand, with one such as `{example}`"
+        ));
     }
     Ok(ImportedServer { name: own_name(name)?, table, headers })
 }
@@ -167,9 +176,7 @@ fn without_comments(text: &str) -> String {
                 is_text = !is_text;
                 out.push(c);
             }
-            '/' if !is_text && rest.peek() == Some(&'/') => {
-                while rest.next_if(|c| *c != '\n').is_some() {}
-            }
+            '/' if !is_text && rest.peek() == Some(&'/') => while rest.next_if(|c| *c != '\n').is_some() {},
             '/' if !is_text && rest.peek() == Some(&'*') => {
                 let mut before = ' ';
                 for c in rest.by_ref().skip(1) {
@@ -209,7 +216,8 @@ mod tests {
             },
         }"#;
         let (found, skipped) = servers_in(text, false).unwrap();
-        let shown = found.iter().map(|server| format!("{}: {}", server.name, server.table.written().join("; ")));
+        let shown =
+            found.iter().map(|server| format!("{}: {}", server.name, server.table.written().join("; ")));
         assert_eq!(
             shown.collect::<Vec<_>>(),
             [

@@ -19,9 +19,28 @@ struct Launcher {
 const NODE_OPTIONS: &[&str] = &["-c", "--call", "--registry", "--cache", "--userconfig", "-w", "--workspace"];
 const NODE_PACKAGE: &[&str] = &["-p", "--package"];
 const UV_OPTIONS: &[&str] = &[
-    "--python", "-p", "--with", "--with-editable", "--with-requirements", "--index", "--default-index",
-    "--index-url", "-i", "--extra-index-url", "--cache-dir", "--directory", "--project", "--constraints", "-c",
-    "--overrides", "--env-file", "--find-links", "-f", "--refresh-package", "--upgrade-package", "-P",
+    "--python",
+    "-p",
+    "--with",
+    "--with-editable",
+    "--with-requirements",
+    "--index",
+    "--default-index",
+    "--index-url",
+    "-i",
+    "--extra-index-url",
+    "--cache-dir",
+    "--directory",
+    "--project",
+    "--constraints",
+    "-c",
+    "--overrides",
+    "--env-file",
+    "--find-links",
+    "-f",
+    "--refresh-package",
+    "--upgrade-package",
+    "-P",
 ];
 
 const LAUNCHERS: &[Launcher] = &[
@@ -186,7 +205,10 @@ mod tests {
     #[test]
     fn a_launchers_package_needs_an_exact_version() {
         let cases = [
-            ("npx -y @modelcontextprotocol/server-memory@2025.9.25", "exact @modelcontextprotocol/server-memory@2025.9.25"),
+            (
+                "npx -y @modelcontextprotocol/server-memory@2025.9.25",
+                "exact @modelcontextprotocol/server-memory@2025.9.25",
+            ),
             ("npx -y @scope/name", "open @scope/name, such as @scope/name@1.2.3"),
             ("npx server@latest /tmp", "open server@latest, such as server@1.2.3"),
             ("npx server@^1.2.0", "open server@^1.2.0, such as server@1.2.3"),

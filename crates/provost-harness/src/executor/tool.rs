@@ -75,8 +75,8 @@ impl HarnessExecutor {
         }
         let changes = self.changes(run).await;
         ToolResult {
-tools: output.tools,
-asks: output.asks.map(Box::new),
+            tools: output.tools,
+            asks: output.asks.map(Box::new),
             status: output.status,
             output: text,
             images,

@@ -40,7 +40,11 @@ async fn the_outcome_of_a_call_is_unknown_when_the_server_dies_in_it_and_is_told
     let agent = Stage::new(&script).agreed().await;
     let output = agent.call("pay", json!({})).await;
     assert_eq!(output.status, ToolStatus::Unknown);
-    assert!(output.text.contains("isn't known") && output.text.contains("isn't made again"), "{}", output.text);
+    assert!(
+        output.text.contains("isn't known") && output.text.contains("isn't made again"),
+        "{}",
+        output.text
+    );
     assert_eq!(agent.count("tools/call"), 1);
     assert_eq!(agent.call("look", json!({})).await.status, ToolStatus::Ok, "it is started again");
     assert_eq!(agent.count("start"), 2);

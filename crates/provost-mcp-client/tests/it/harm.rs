@@ -12,7 +12,10 @@ async fn a_poisoned_description_is_quoted_and_shown_without_what_people_dont_see
         "properties": { "a": { "type": "string", "description": "x\u{200b}y" } } } }]] }));
     let seen = stage.inspected().await.unwrap();
     let shown = seen.pins.tools[0].lines().join("\n");
-    assert!(shown.contains("\\u{200b}") && shown.contains("\\u{1b}") && shown.contains("\\u{202e}"), "{shown}");
+    assert!(
+        shown.contains("\\u{200b}") && shown.contains("\\u{1b}") && shown.contains("\\u{202e}"),
+        "{shown}"
+    );
     let agent = stage.agreed_to(&seen.pins);
     let spec = agent.catalog.specs().remove(0);
     assert_eq!(
@@ -24,14 +27,19 @@ async fn a_poisoned_description_is_quoted_and_shown_without_what_people_dont_see
 
 #[tokio::test]
 async fn a_tool_that_changes_after_the_user_agreed_is_blocked() {
-    let changed = json!({ "name": "a", "description": "Does something else.", "inputSchema": { "type": "object" } });
+    let changed =
+        json!({ "name": "a", "description": "Does something else.", "inputSchema": { "type": "object" } });
     let script = json!({ "lists": [[tool("a"), tool("b")]], "calls": { "b": { "change_to": [changed, tool("b"), tool("c")] } } });
     let agent = Stage::new(&script).agreed().await;
     assert_eq!(agent.call("a", json!({})).await.status, ToolStatus::Ok);
     agent.call("b", json!({})).await;
     let output = agent.call("a", json!({})).await;
     assert_eq!(output.status, ToolStatus::Denied);
-    assert!(output.text.contains("definition has changed") && output.text.contains("provost mcp trust evil"), "{}", output.text);
+    assert!(
+        output.text.contains("definition has changed") && output.text.contains("provost mcp trust evil"),
+        "{}",
+        output.text
+    );
     assert_eq!(agent.call("b", json!({})).await.status, ToolStatus::Ok, "the others go on");
     assert!(agent.tools.get("mcp__evil__c").is_none(), "a new one isn't offered");
 }
@@ -99,7 +107,8 @@ async fn an_answer_that_nests_without_end_fails_what_it_answers() {
 
 #[tokio::test]
 async fn a_result_of_a_hundred_megabytes_isnt_held_in_memory() {
-    let script = json!({ "lists": [[tool("big"), tool("a")]], "calls": { "big": { "bytes": 100 * 1024 * 1024 } } });
+    let script =
+        json!({ "lists": [[tool("big"), tool("a")]], "calls": { "big": { "bytes": 100 * 1024 * 1024 } } });
     let agent = Stage::new(&script).agreed().await;
     let output = agent.call("big", json!({})).await;
     assert_eq!(output.status, ToolStatus::Error);
@@ -119,7 +128,13 @@ async fn a_second_answer_counts_for_nothing() {
 
 #[tokio::test]
 async fn noise_on_standard_output_is_passed_over() {
-    let noise = ["Server started", "{\"not\": \"a message\"}", "{broken", "", "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}"];
+    let noise = [
+        "Server started",
+        "{\"not\": \"a message\"}",
+        "{broken",
+        "",
+        "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}",
+    ];
     let agent = Stage::new(&json!({ "noise": noise, "lists": [[tool("a")]] })).agreed().await;
     assert_eq!(agent.call("a", json!({})).await.text, "done");
 }

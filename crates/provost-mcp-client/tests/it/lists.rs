@@ -1,6 +1,6 @@
 //! Many tools: what they cost, and how they are found.
 
-use provost_mcp_client::{Pins, TOOL_SEARCH, ToolDefinition, estimated_tokens};
+use provost_mcp_client::{Pins, TOOL_SEARCH, ToolDefinition};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -34,7 +34,6 @@ async fn two_hundred_and_fifty_tools_cost_less_than_two_thousand_tokens() {
     let search = &shown[0];
     let cost = tokens(&search.description) + tokens(search.input_schema.text());
     assert!(cost <= 2_000, "{cost} tokens by o200k");
-    assert!(estimated_tokens(search) <= 2_500, "{} by the estimate", estimated_tokens(search));
     let few = agent.catalog.offered(1_000_000);
     assert_eq!(few.len(), 250, "below the threshold all are shown");
 }
@@ -49,7 +48,8 @@ async fn a_search_gives_the_agent_the_tools_that_fit() {
     assert_eq!(names.len(), 5);
     assert!(names[..4].iter().all(|name| name.starts_with("mcp__evil__create_pull_request_")), "{names:?}");
     assert!(output.text.starts_with("You have these tools from your next turn on:"), "{}", output.text);
-    let named = agent.call(TOOL_SEARCH, json!({ "names": ["mcp__evil__read_branch_0", "list_issue_1"] })).await;
+    let named =
+        agent.call(TOOL_SEARCH, json!({ "names": ["mcp__evil__read_branch_0", "list_issue_1"] })).await;
     let names = named.tools.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>();
     assert_eq!(names, ["mcp__evil__list_issue_1", "mcp__evil__read_branch_0"]);
     let none = agent.call(TOOL_SEARCH, json!({ "query": "zzz" })).await;

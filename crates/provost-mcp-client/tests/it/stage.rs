@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use provost_event::{BlobId, CallQuestion, EffectId, Json, QuestionAnswer, RunId, SandboxPolicy, Seq, SessionId};
+use provost_event::{
+    BlobId, CallQuestion, EffectId, Json, QuestionAnswer, RunId, SandboxPolicy, Seq, SessionId,
+};
 use provost_harness::{
     BackendError, Blobs, FileReach, LiveOutput, NoSandbox, SessionLog, ToolContext, ToolOutput, ToolRegistry,
 };
@@ -157,7 +159,8 @@ impl Agent {
     }
 
     pub(crate) fn count(&self, method: &str) -> usize {
-        let is_it = |line: &&Value| line["method"] == method || (method == "start" && line["started"].is_array());
+        let is_it =
+            |line: &&Value| line["method"] == method || (method == "start" && line["started"].is_array());
         self.record().iter().filter(is_it).count()
     }
 

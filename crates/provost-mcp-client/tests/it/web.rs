@@ -14,10 +14,15 @@ use crate::stage::{Stage, tool};
 
 type Seen = Arc<Mutex<Vec<(String, String)>>>;
 
-async fn answer(State((seen, is_current)): State<(Seen, bool)>, headers: HeaderMap, body: String) -> Response {
+async fn answer(
+    State((seen, is_current)): State<(Seen, bool)>,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
     let message: Value = serde_json::from_str(&body).unwrap();
     let method = message["method"].as_str().unwrap_or_default().to_owned();
-    let authorization = headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let authorization =
+        headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
     seen.lock().unwrap().push((method.clone(), authorization.to_owned()));
     let result = match method.as_str() {
         "server/discover" if is_current => json!({
@@ -26,8 +31,12 @@ async fn answer(State((seen, is_current)): State<(Seen, bool)>, headers: HeaderM
         "initialize" if !is_current => json!({
             "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
             "serverInfo": { "name": "web", "version": "1" } }),
-        "tools/list" => json!({ "resultType": "complete", "tools": [tool("a")], "ttlMs": 0, "cacheScope": "private" }),
-        "tools/call" => json!({ "resultType": "complete", "content": [{ "type": "text", "text": "from afar" }] }),
+        "tools/list" => {
+            json!({ "resultType": "complete", "tools": [tool("a")], "ttlMs": 0, "cacheScope": "private" })
+        }
+        "tools/call" => {
+            json!({ "resultType": "complete", "content": [{ "type": "text", "text": "from afar" }] })
+        }
         _ if message.get("id").is_none() => return axum::http::StatusCode::ACCEPTED.into_response(),
         _ => {
             let error = json!({ "jsonrpc": "2.0", "id": message["id"], "error": { "code": -32601, "message": "no" } });

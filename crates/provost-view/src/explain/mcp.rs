@@ -58,7 +58,8 @@ impl McpSums {
             Entry::Lifecycle(LifecycleEntry::AgentPolicyChanged(changed)) => self.have(&changed.policy.tools),
             Entry::Tool(ToolEntry::Changed(changed)) => {
                 self.have(&changed.added);
-                let names = changed.added.iter().map(|tool| &tool.name).filter(|name| name.starts_with(OF_MCP));
+                let names =
+                    changed.added.iter().map(|tool| &tool.name).filter(|name| name.starts_with(OF_MCP));
                 self.found.extend(names.cloned());
             }
             Entry::Tool(ToolEntry::Finished(finished)) if finished.tool.starts_with(OF_MCP) => {
@@ -97,7 +98,8 @@ impl McpSums {
     pub(super) fn servers(self) -> Vec<McpExplanation> {
         let mut servers = BTreeMap::<String, McpExplanation>::new();
         let Self { had, found, mut called } = self;
-        let names = had.into_iter().chain(called.keys().cloned().collect::<Vec<_>>()).collect::<BTreeSet<_>>();
+        let names =
+            had.into_iter().chain(called.keys().cloned().collect::<Vec<_>>()).collect::<BTreeSet<_>>();
         for name in names {
             let Some(server) = server_of(&name) else { continue };
             let server = servers.entry(server.to_owned()).or_insert_with(|| McpExplanation {

@@ -18,7 +18,8 @@ use crate::wiring::variables;
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 pub(super) fn add(args: &McpAddArgs) -> anyhow::Result<Exit> {
-    let (folder, variables) = (current_dir()?, variables());
+    let folder = current_dir()?;
+    let variables = variables();
     // A project's settings, which may be wrong, don't count.
     let request = Request::new(Scope::User, &folder, &variables, available_tools());
     let (loading, folders) = load(&request)?;
@@ -41,7 +42,10 @@ pub(super) fn add(args: &McpAddArgs) -> anyhow::Result<Exit> {
 
 fn added(names: &[String], file: &Path) -> anyhow::Result<Exit> {
     for name in names {
-        print(&format!("added {name} to {}; `provost mcp trust {name}` shows its tools and asks\n", file.display()))?;
+        print(&format!(
+            "added {name} to {}; `provost mcp trust {name}` shows its tools and asks\n",
+            file.display()
+        ))?;
     }
     Ok(Exit::Done)
 }
@@ -51,8 +55,12 @@ fn table(args: &McpAddArgs) -> anyhow::Result<McpTable> {
         let hint = "behind --: provost mcp add NAME -- COMMAND ARGUMENTS; or with --url URL";
         return Err(Refusal::new("nothing says how the server is reached", hint).into());
     }
-    if let Some(url) = args.url.as_ref().filter(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
-        return Err(Refusal::new(format!("`{url}` is no address"), "it begins with http:// or https://").into());
+    if let Some(url) =
+        args.url.as_ref().filter(|url| !url.starts_with("http://") && !url.starts_with("https://"))
+    {
+        return Err(
+            Refusal::new(format!("`{url}` is no address"), "it begins with http:// or https://").into()
+        );
     }
     let mut words = args.command.iter().cloned();
     let mode = args.sandbox.as_deref();
@@ -92,7 +100,9 @@ fn refuse_open_version(name: &str, table: &McpTable) -> anyhow::Result<()> {
 fn add_all(from: &Path, user_file: &Path) -> anyhow::Result<Exit> {
     let text = provost_config::read_limited(from, FILE_BYTES_MAX)
         .with_context(|| format!("can't read {}", from.display()))?
-        .ok_or_else(|| Refusal::new(format!("{} isn't there", from.display()), "give --from a file that is"))?;
+        .ok_or_else(|| {
+            Refusal::new(format!("{} isn't there", from.display()), "give --from a file that is")
+        })?;
     let is_toml = from.extension().is_some_and(|ending| ending == "toml");
     let (found, skipped) = servers_in(&text, is_toml).map_err(|why| {
         let hint = "e.g. .mcp.json, or the settings file of a program that has MCP servers";
@@ -102,11 +112,16 @@ fn add_all(from: &Path, user_file: &Path) -> anyhow::Result<Exit> {
     for server in found {
         match add_server(user_file, &server.name, &server.table)? {
             ServerChange::Made => names.push(server.name.clone()),
-            ServerChange::Not => print(&safe(&format!("skipped {}: there is one of this name already\n", server.name)))?,
+            ServerChange::Not => {
+                print(&safe(&format!("skipped {}: there is one of this name already\n", server.name)))?
+            }
         }
         for header in &server.headers {
             let variable = server.table.headers_env.get(header).map(String::as_str).unwrap_or_default();
-            let note = format!("note: {} sends the header {header}: put its value into the variable {variable}\n", server.name);
+            let note = format!(
+                "note: {} sends the header {header}: put its value into the variable {variable}\n",
+                server.name
+            );
             print(&safe(&note))?;
         }
     }

@@ -79,7 +79,14 @@ fn facts(server: &McpServerView, row: &mut impl FnMut(&str, &str)) {
     }
     server.package.iter().for_each(|package| row("package", package));
     if let Some(program) = &server.program {
-        row("program", &format!("{} (BLAKE3 {}; not a condition)", program.path, program.blake3.get(..16).unwrap_or_default()));
+        row(
+            "program",
+            &format!(
+                "{} (BLAKE3 {}; not a condition)",
+                program.path,
+                program.blake3.get(..16).unwrap_or_default()
+            ),
+        );
     }
     server.sandbox.iter().for_each(|mode| row("sandbox", mode));
     if !server.allow_hosts.is_empty() {

@@ -6,7 +6,8 @@ use provost_config::PackageVersion;
 use provost_mcp_client::{Difference, Inspection, Pins, ServerSetup, estimated_tokens, revealed, tool_name};
 use provost_runtime::{McpServer, mcp_setup};
 use provost_view::{
-    McpCallResult, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView, McpToolView, ViewVersion,
+    McpCallResult, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView, McpToolView,
+    ViewVersion,
 };
 
 use super::Known;
@@ -38,7 +39,11 @@ pub(super) fn server(known: &Known, server: &McpServer) -> McpServerView {
             PackageVersion::None => None,
         },
         program: table.command.as_deref().and_then(|command| program(command, &known.folder)),
-        sandbox: setup.as_ref().ok().filter(|_| table.command.is_some()).map(|setup| setup.sandbox.mode.name().to_owned()),
+        sandbox: setup
+            .as_ref()
+            .ok()
+            .filter(|_| table.command.is_some())
+            .map(|setup| setup.sandbox.mode.name().to_owned()),
         allow_hosts: table.allow_hosts.clone(),
         trusted_at_ms: agreed.map(|pins| pins.at),
         fingerprint: agreed.map(Pins::fingerprint),
@@ -133,7 +138,9 @@ pub(super) fn test(name: &str, seen: &Result<Inspection, String>, pins: Option<&
             .iter()
             .map(|tool| McpRefusedTool { name: tool.name.clone(), why: tool.why.clone() })
             .collect(),
-        difference: difference.filter(|difference| !difference.is_empty()).map(|difference| difference.listed()),
+        difference: difference
+            .filter(|difference| !difference.is_empty())
+            .map(|difference| difference.listed()),
         called: seen.called.as_ref().map(call),
         denied: seen.denied.clone(),
         ..blank

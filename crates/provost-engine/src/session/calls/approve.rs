@@ -1,8 +1,8 @@
 //! Approval: a person is asked whether a call may be made, and the first answer counts.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallId, CallQuestion, Outcome, OutsideSandbox,
-    PauseReason, Seq, StopRequested, Unanswered,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallId, CallQuestion, Outcome,
+    OutsideSandbox, PauseReason, Seq, StopRequested, Unanswered,
 };
 
 use super::Calls;

@@ -12,8 +12,7 @@ use crate::event::ToolResult;
 use crate::session::{
     Deciding, Phase,
     calls::{approve, delegate, gate, repeats},
-    change,
-    model_call, progress, segment, yielding,
+    change, model_call, progress, segment, yielding,
 };
 use crate::{Effect, ToolRun};
 

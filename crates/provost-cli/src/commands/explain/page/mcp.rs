@@ -37,7 +37,8 @@ fn line(used: &McpToolUse, names: &Names, run: RunId) -> String {
         if used.agents.len() > 1 { format!("{who} ({calls})") } else { who }
     });
     let by = by.collect::<Vec<_>>().join(", ");
-    let parts = [(used.failed, "failed"), (used.not_made, "not made"), (used.unknown, "with an unknown outcome")];
+    let parts =
+        [(used.failed, "failed"), (used.not_made, "not made"), (used.unknown, "with an unknown outcome")];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
     let more = parts.map(|(count, what)| format!(", {count} {what}")).collect::<String>();
     format!("{}: {} by {by}{more}, {}", used.tool, counted(used.calls, "call"), duration(used.duration_ms))
