@@ -64,19 +64,18 @@ fn table(args: &McpAddArgs) -> anyhow::Result<McpTable> {
     }
     let mut words = args.command.iter().cloned();
     let mode = args.sandbox.as_deref();
-    Ok(McpTable {
-        command: words.next(),
-        args: words.collect(),
-        env: pairs(&args.env, "--env", "TOKEN='${MY_TOKEN}'")?,
-        url: args.url.clone(),
-        headers_env: pairs(&args.header, "--header", "Authorization=MY_AUTHORIZATION")?,
-        tools: args.tool.clone(),
-        idempotent: args.idempotent.clone(),
-        always_load: args.always_load,
-        sandbox: mode.and_then(|name| SandboxMode::ALL.into_iter().find(|mode| mode.name() == name)),
-        allow_hosts: args.allow_host.clone(),
-        ..McpTable::default()
-    })
+    let mut table = McpTable::default();
+    table.command = words.next();
+    table.args = words.collect();
+    table.env = pairs(&args.env, "--env", "TOKEN='${MY_TOKEN}'")?;
+    table.url.clone_from(&args.url);
+    table.headers_env = pairs(&args.header, "--header", "Authorization=MY_AUTHORIZATION")?;
+    table.tools.clone_from(&args.tool);
+    table.idempotent.clone_from(&args.idempotent);
+    table.always_load = args.always_load;
+    table.sandbox = mode.and_then(|name| SandboxMode::ALL.into_iter().find(|mode| mode.name() == name));
+    table.allow_hosts.clone_from(&args.allow_host);
+    Ok(table)
 }
 
 fn pairs(all: &[String], flag: &str, example: &str) -> anyhow::Result<BTreeMap<String, String>> {
