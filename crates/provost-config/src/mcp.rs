@@ -166,7 +166,7 @@ pub(crate) const SERVER: &[Setting<McpTable>] = &[
     Setting {
         kind: Kind::Names { max: LIST_MAX, put: |table, args| table.args = args },
         default: SettingDefault::Unset("none"),
-        example: r#"["-y", "@modelcontextprotocol/server-memory@2026.7.4"]"#,
+        example: r#"["-y", "@modelcontextprotocol/server-memory@2026.8.31"]"#,
         words: "Its arguments.",
         ..field("args")
     },

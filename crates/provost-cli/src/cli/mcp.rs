@@ -68,7 +68,7 @@ pub(crate) struct McpAddArgs {
 }
 
 const ADD_HELP: &str = "\
-provost mcp add memory -- npx -y @modelcontextprotocol/server-memory@2026.7.4 · \
+provost mcp add memory -- npx -y @modelcontextprotocol/server-memory@2026.8.31 · \
 provost mcp add issues --url https://mcp.example.com/ --header Authorization=ISSUES_AUTHORIZATION · \
 provost mcp add --from .mcp.json. Then `provost mcp trust NAME` shows its tools and asks.";
 

@@ -132,7 +132,7 @@ const PROGRAMS: &str = r#"#
 /// Not all fields, of which some exclude others: servers as one would write them.
 const MCP_SERVERS: &str = r#"# [mcp.memory]
 # command = "npx"
-# args = ["-y", "@modelcontextprotocol/server-memory@2026.7.4"]
+# args = ["-y", "@modelcontextprotocol/server-memory@2026.8.31"]
 #
 # [mcp.issues]
 # url = "https://mcp.example.com/"
