@@ -94,6 +94,8 @@ fn performed(request: EffectRequest, number: usize) -> anyhow::Result<SessionEve
         _ => SessionEvent::ToolDone {
             seq,
             result: ToolResult {
+                tools: Vec::new(),
+                asks: None,
                 status: ToolStatus::Ok,
                 output: agent::tool_output(),
                 images: Vec::new(),

@@ -74,6 +74,11 @@ pub(crate) fn services() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| fitting(current, known_services()))
 }
 
+/// Completes the name of an MCP server.
+pub(crate) fn mcp_servers() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| fitting(current, known_mcp_servers()))
+}
+
 /// A word and what is said of it.
 type Word = (String, String);
 
@@ -110,6 +115,14 @@ fn known_providers() -> Option<Vec<Word>> {
 fn known_profiles() -> Option<Vec<Word>> {
     let profiles = Profiles::load(&Folders::of_platform().ok()?.user_file).ok()?;
     Some(profiles.all().into_iter().map(|(_, profile)| bare(&profile.name)).collect())
+}
+
+fn known_mcp_servers() -> Option<Vec<Word>> {
+    let folder = std::env::current_dir().ok()?;
+    let variables = variables();
+    let request = Request::new(Scope::Project, &folder, &variables, available_tools());
+    let settled = load(&request).ok()?.0.settled().ok()?;
+    Some(settled.settings.named.mcp.keys().map(|name| bare(name)).collect())
 }
 
 fn known_services() -> Option<Vec<Word>> {

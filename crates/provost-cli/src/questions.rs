@@ -16,6 +16,9 @@ pub(crate) fn why_once(question: &ApprovalQuestion) -> Option<String> {
         let why = "it runs outside of the sandbox, with all your rights: only this call can be agreed to";
         return Some(why.to_owned());
     }
+    if question.question.is_some() {
+        return Some("its tool asks something, and the answer is for this call only".to_owned());
+    }
     let scripts: Vec<&str> = question.scripts.iter().map(|script| script.path.as_str()).collect();
     let are = if scripts.len() == 1 { "a script, which" } else { "scripts, which" };
     if scripts.is_empty() {

@@ -12,7 +12,7 @@ use crate::whole_file::{WholeFile, read_limited};
 const SECTION: &str = "permissions";
 const KEY: &str = "approved";
 const INDENT: &str = "\n  ";
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
+pub(crate) const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Symbolic links that are followed at most.
 const LINKS_MAX: usize = 16;
 
@@ -49,7 +49,7 @@ pub fn keep_approved(file: &Path, pattern: &str) -> Result<Kept, ConfigError> {
 }
 
 /// The target, if `file` is a link; it need not exist.
-fn target(file: &Path) -> io::Result<PathBuf> {
+pub(crate) fn target(file: &Path) -> io::Result<PathBuf> {
     let mut file = file.to_owned();
     for _ in 0..LINKS_MAX {
         match std::fs::read_link(&file) {
@@ -62,7 +62,7 @@ fn target(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// The permissions of the file, if it exists.
-fn permissions(target: &Path) -> io::Result<Option<Permissions>> {
+pub(crate) fn permissions(target: &Path) -> io::Result<Option<Permissions>> {
     match std::fs::metadata(target) {
         Ok(old) => Ok(Some(old.permissions())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -21,6 +21,7 @@ pub(crate) fn check(loading: &mut Loading, tools: AvailableTools<'_>) {
         impossible_models(loading),
         keys_for_hooks(loading),
         literal::check(loading),
+        super::mcp::check(loading),
         agent::check(loading, tools),
         known_tools::check(loading, tools),
     ];

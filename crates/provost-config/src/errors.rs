@@ -145,6 +145,14 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
+    /// A server can't be added to the user's settings file or removed from it.
+    #[error("can't change {}", file.display())]
+    ServerUnkept {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The file that a permanent approval belongs into is no settings file.
     #[error("{}:{line}: {what}", file.display())]
     NoSettings {
@@ -176,7 +184,8 @@ impl ConfigError {
             | Self::Problems(_)
             | Self::TrustUnread { .. }
             | Self::TrustUnkept { .. }
-            | Self::ApprovalUnkept { .. } => None,
+            | Self::ApprovalUnkept { .. }
+            | Self::ServerUnkept { .. } => None,
         }
     }
 }

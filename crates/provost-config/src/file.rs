@@ -13,6 +13,7 @@ use super::declare::{From, Setting, SettingDefault};
 use super::errors::{Problem, Source, Spot};
 use super::hook::Hook;
 use super::item::{Item, Objection};
+use super::mcp::{MCP, McpTable};
 use super::named::{self, MODELS, ModelTable, PROVIDERS, ProviderTable, Table};
 use super::nearest::{advice, fields, nearest};
 use super::stop_hook::StopHook;
@@ -68,11 +69,12 @@ impl File<'_> {
             DeValue::Array(agents) if key == Agent::LIST => self.list::<Agent>(agents, loading),
             DeValue::Table(tables) if key == PROVIDERS => self.named::<ProviderTable>(tables, loading),
             DeValue::Table(tables) if key == MODELS => self.named::<ModelTable>(tables, loading),
+            DeValue::Table(tables) if key == MCP => self.named::<McpTable>(tables, loading),
             _ if [StopHook::LIST, Hook::LIST, Agent::LIST].contains(&key) => {
                 let what = format!("must be a list: write [[{key}]] on a line of its own, once for each");
                 loading.problems.push(self.problem(span, key, what));
             }
-            _ if is_section || [PROVIDERS, MODELS].contains(&key) => {
+            _ if is_section || [PROVIDERS, MODELS, MCP].contains(&key) => {
                 let problem =
                     self.problem(span, key, format!("must be a table: write [{key}] on a line of its own"));
                 loading.problems.push(problem);
@@ -103,7 +105,7 @@ impl File<'_> {
             let problem = |what: String, remedy| Problem { remedy, ..self.problem(&span, &key, what) };
             match T::FIELDS.iter().find(|known| known.name == field.get_ref()) {
                 None => loading.problems.push(problem(unknown(), field_advice::<T>(field.get_ref()))),
-                Some(_) if self.from == From::Anywhere => {
+                Some(known) if self.from == From::Anywhere && known.from == From::User => {
                     let what = "a project's file may not set this".to_owned();
                     loading.problems.push(problem(what, format!("set it in {}", self.user_file)));
                 }

@@ -6,13 +6,12 @@ use provost_event::{HookContract, HookPoint, HookPolicy, KEEP_RUNNING, ToolIdent
 use super::errors::Problem;
 use super::hook::Hook;
 use super::item::Item as _;
+use super::mcp::OF_MCP;
 use super::nearest::nearest;
 use super::{Agent, Loading, Settings};
 
 /// The lists of patterns that are read as rules.
 const LISTS: [&str; 3] = ["permissions.allow", "permissions.ask", "permissions.deny"];
-/// What the tools of MCP servers begin with, by the names that such rules give them.
-const OF_MCP: &str = "mcp__";
 /// What a session's begin has instead of a tool.
 const SOURCES: [&str; 2] = ["startup", "resume"];
 
@@ -50,7 +49,7 @@ fn of_agent(agent: &Agent, known: &KnownTools) -> Vec<Problem> {
 }
 
 impl Settings {
-    /// The notes on rules and hooks about tools of MCP servers: whether those exist shows only when a server is asked.
+    /// The notes on rules and hooks about tools of MCP servers that aren't configured: they match nothing.
     pub fn not_known_yet(&self) -> Vec<String> {
         let permissions = &self.permissions;
         let of_run = [&permissions.allow, &permissions.ask, &permissions.deny].into_iter().flatten();
@@ -61,20 +60,29 @@ impl Settings {
         let of_hooks = policies
             .flat_map(|policy| policy.matcher.into_iter().chain(policy.condition))
             .collect::<Vec<_>>();
-        [note("permissions", of_run.chain(of_agents)), note("hooks", of_hooks.iter())]
+        [self.note("permissions", of_run.chain(of_agents)), self.note("hooks", of_hooks.iter())]
             .into_iter()
             .flatten()
             .collect()
     }
-}
 
-fn note<'a>(whose: &str, texts: impl Iterator<Item = &'a String>) -> Option<String> {
-    let is_of_mcp = |text: &&String| text.split('|').any(|part| part.trim().starts_with(OF_MCP));
-    let named = texts.filter(is_of_mcp).map(|text| format!("`{text}`")).collect::<Vec<_>>();
-    (!named.is_empty()).then(|| {
-        let named = named.join(", ");
-        format!("{whose} name tools of MCP servers, which aren't known yet, so that nothing says whether they match: {named}")
-    })
+    fn note<'a>(&self, whose: &str, texts: impl Iterator<Item = &'a String>) -> Option<String> {
+        let is_lost = |text: &&String| text.split('|').any(|part| self.names_no_server(part.trim()));
+        let named = texts.filter(is_lost).map(|text| format!("`{text}`")).collect::<Vec<_>>();
+        (!named.is_empty()).then(|| {
+            let named = named.join(", ");
+            format!("{whose} name tools of MCP servers that aren't configured, so that they match nothing: {named}")
+        })
+    }
+
+    /// Whether `text` names a tool of a server that isn't configured.
+    fn names_no_server(&self, text: &str) -> bool {
+        let Some(rest) = text.strip_prefix(OF_MCP) else { return false };
+        let server = rest.split("__").next().unwrap_or(rest);
+        let server = server.split('(').next().unwrap_or(server);
+        let is_name = server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        is_name && !self.named.mcp.contains_key(server)
+    }
 }
 
 fn of_hook(hook: &Hook, known: &KnownTools, loading: &Loading) -> Vec<Problem> {

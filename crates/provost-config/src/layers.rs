@@ -11,6 +11,7 @@ use super::declare::From;
 use super::errors::{ConfigError, Problem, Source, Spot};
 use super::file::File;
 use super::imported::{self, Importing};
+use super::mcp::MCP;
 use super::named::{self, MODELS, Named, PROVIDERS};
 use super::nearest::nearest;
 use super::project::Before;
@@ -238,7 +239,7 @@ pub fn setting_variables(named: &Named) -> Vec<String> {
 fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
     let known = setting_variables(&loading.settings.named);
     let sections =
-        SECTIONS.iter().map(|(section, _)| *section).chain([PROVIDERS, MODELS]).map(str::to_uppercase);
+        SECTIONS.iter().map(|(section, _)| *section).chain([PROVIDERS, MODELS, MCP]).map(str::to_uppercase);
     let prefixes = sections.map(|section| format!("PROVOST_{section}_")).collect::<Vec<_>>();
     for name in variables.keys().filter(|name| !known.contains(name)) {
         if !prefixes.iter().any(|prefix| name.starts_with(prefix)) {

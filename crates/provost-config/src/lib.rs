@@ -52,6 +52,7 @@ mod item;
 mod known_tools;
 mod layers;
 mod literal;
+mod mcp;
 mod named;
 mod nearest;
 mod notify;
@@ -83,6 +84,10 @@ pub use hook::{Hook, HookVariable, runs};
 pub use imported::Placed;
 pub use known_tools::AvailableTools;
 pub use layers::{FILE_NAME, Folders, Override, Request, Scope, load, load_in, setting_variables};
+pub use mcp::{
+    ImportedServer, McpTable, PackageVersion, ServerChange, SkippedServer, add_server, expanded, package_of,
+    remove_server, server_name_objection, servers_in,
+};
 pub use named::{ModelTable, Named, ProviderTable};
 pub use nearest::nearest;
 pub use notify::{DesktopNotices, NotifyOn, NotifySettings};

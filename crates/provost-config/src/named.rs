@@ -10,6 +10,7 @@ use provost_llm::{ModelFacts, Provider, Providers};
 use super::Given;
 use super::declare::{From, Setting};
 use super::errors::Source;
+use super::mcp::{MCP, McpTable};
 
 pub use model::ModelTable;
 pub(crate) use model::{MODEL, MODELS_WORDS};
@@ -28,6 +29,8 @@ pub struct Named {
     pub providers: BTreeMap<String, ProviderTable>,
     /// By the model's full name.
     pub models: BTreeMap<String, ModelTable>,
+    /// MCP servers, by their names.
+    pub mcp: BTreeMap<String, McpTable>,
     /// What `provost models update` has taken over from public tables of models.
     pub updated: Vec<ModelFacts>,
 }
@@ -95,6 +98,8 @@ pub(crate) fn key(section: &str, name: &str, field: &str) -> String {
 pub(crate) fn given(all: &BTreeMap<String, Given>) -> impl Iterator<Item = (&String, &Given)> {
     all.iter().filter(|(key, given)| {
         given.source != Source::Default
-            && (key.starts_with(&format!("{PROVIDERS}.")) || key.starts_with(&format!("{MODELS}.")))
+            && [PROVIDERS, MODELS, MCP]
+                .iter()
+                .any(|section| key.strip_prefix(section).is_some_and(|rest| rest.starts_with('.')))
     })
 }

@@ -3,6 +3,7 @@
 use super::agent::Agent;
 use super::hook::Hook;
 use super::item::Item;
+use super::mcp::MCP;
 use super::named::{MODELS, PROVIDERS};
 use super::stop_hook::StopHook;
 use super::table::{SECTIONS, settings};
@@ -18,7 +19,7 @@ pub(crate) fn advice(key: &str) -> String {
     match nearest(
         key,
         keys.chain(sections)
-            .chain([StopHook::LIST, Hook::LIST, Agent::LIST, PROVIDERS, MODELS].map(str::to_owned)),
+            .chain([StopHook::LIST, Hook::LIST, Agent::LIST, PROVIDERS, MODELS, MCP].map(str::to_owned)),
     ) {
         Some(known) => format!("did you mean `{known}`?"),
         None => "`provost check` lists what there is".to_owned(),

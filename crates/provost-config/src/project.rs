@@ -102,6 +102,7 @@ pub(crate) fn requests(loading: &Loading, before: &Before) -> Vec<ProjectRequest
     all.extend(imported(loading));
     all.extend(programs(loading));
     all.extend(recordings(loading));
+    all.extend(super::mcp::requests(loading));
     all.extend(sandbox::widenings(loading, before));
     all
 }

@@ -362,6 +362,13 @@ impl Settled {
         source.is_in(&self.user_file)
     }
 
+    /// Where the MCP server `name` is set.
+    pub fn source_of_server(&self, name: &str) -> Source {
+        let prefix = crate::named::key(crate::mcp::MCP, name, "") + ".";
+        let first = self.given.iter().find(|(key, _)| key.starts_with(&prefix));
+        first.map_or(Source::Default, |(_, given)| given.source.clone())
+    }
+
     /// Where the user's own settings file is, or would be.
     pub fn user_path(&self) -> &Path {
         &self.user_path

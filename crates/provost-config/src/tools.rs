@@ -13,12 +13,20 @@ pub(crate) const TOOLS_WORDS: &str = "What the built-in tools of agents reach be
 const HOME: &str = "~/";
 
 /// What the built-in tools reach.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSettings {
     /// Folders besides the workspace, as they were written.
     pub roots: Vec<String>,
     /// Variables that commands get besides, by name.
     pub env: Vec<String>,
+    /// Estimated tokens of the tools of MCP servers above which models find them by searching.
+    pub search_above: u64,
+}
+
+impl Default for ToolSettings {
+    fn default() -> Self {
+        Self { roots: Vec::new(), env: Vec::new(), search_above: 6_000 }
+    }
 }
 
 impl ToolSettings {
@@ -72,6 +80,14 @@ pub(crate) const TOOLS: &[Setting<Settings>] = &[
                 that isn't handed on otherwise. The lists of all files add up; a project's file that names one must \
                 be trusted first.",
         ..tools("env")
+    },
+    Setting {
+        kind: Kind::Count { min: 0, max: 1_000_000_000, put: |s, n| s.tools.search_above = n },
+        default: SettingDefault::Is("6_000"),
+        example: "0",
+        words: "Estimated tokens of the tools of MCP servers above which models see only the names of these tools and \
+                `tool_search`, which gives them those that they look for. 0: always so.",
+        ..tools("search_above")
     },
 ];
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use provost_event::{
-    CallId, Effort, GoalTrigger, HookTrigger, Json, NamedScript, Priority, Purpose, Seq, SessionId,
-    Timestamp, ToolIdentity,
+    CallId, Effort, GoalTrigger, HookTrigger, Json, NamedScript, Priority, Purpose, QuestionAnswer, Seq,
+    SessionId, Timestamp, ToolIdentity,
 };
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,9 @@ pub struct ToolRun {
     /// Whether to look afterwards which files of the workspace have changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub looks_at_workspace: bool,
+    /// The user's answer to what the tool asked when this call was made before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Box<QuestionAnswer>>,
 }
 
 /// The rules for agents that a session can still be told.

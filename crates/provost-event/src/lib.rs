@@ -85,8 +85,8 @@ pub use number::{counted, grouped};
 pub use outcome::{Dimension, Exhausted, LimitOwner, Outcome, PauseReason, Shortfall, Unsummarized};
 pub use patch::{PATCH_HEADERS, patched_paths};
 pub use permission::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, NamedScript, OutsideSandbox,
-    Permission, PermissionDecided, PermissionPolicy, Unanswered,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallQuestion, NamedScript,
+    OutsideSandbox, Permission, PermissionDecided, PermissionPolicy, QuestionAnswer, Unanswered,
 };
 pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{

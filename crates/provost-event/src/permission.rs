@@ -186,6 +186,30 @@ pub struct ApprovalRequested {
     /// Present if the call is to run outside of the agent's sandbox: the answer applies to this call only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideSandbox>,
+    /// Present if the call has begun, and its tool asks something: the answer is for the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Box<CallQuestion>>,
+}
+
+/// What a tool asks the user before it can go on with a call: an MCP server's question, for example.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallQuestion {
+    /// The question.
+    pub message: String,
+    /// The JSON Schema of the answer, an object.
+    pub schema: Json,
+    /// What the tool gets back with the answer.
+    pub state: Json,
+}
+
+/// The answer to a tool's question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionAnswer {
+    /// What the tool wanted back.
+    pub state: Json,
+    /// The fields of the answer; absent if the user only agreed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Json>,
 }
 
 /// A call that is to run outside of the agent's sandbox.
@@ -238,6 +262,11 @@ pub enum ApprovalAnswer {
         /// The calls that it applies to, if more than this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<String>,
+    },
+    /// The tool's question has this answer. To any other question it is the approval of this call.
+    Answered {
+        /// The fields of the answer.
+        content: Json,
     },
     /// The call is denied.
     Deny {

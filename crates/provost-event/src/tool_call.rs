@@ -15,7 +15,7 @@ pub struct ToolStarted {
     pub tool: String,
     /// The arguments; an approval is bound to them.
     pub input: Json,
-    /// True when an interrupted call is made a second time.
+    /// True when a call is made a second time: it was interrupted, or its tool's question is answered.
     #[serde(default, skip_serializing_if = "is_default")]
     pub again: bool,
     /// True when it runs outside of the agent's sandbox, which a person approved.

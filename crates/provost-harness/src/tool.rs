@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use provost_event::{CallFacts, EffectId, Json, Plan, SessionId, ToolSpec, ToolStatus};
+use provost_event::{
+    CallFacts, CallQuestion, EffectId, Json, Plan, QuestionAnswer, SessionId, ToolSpec, ToolStatus,
+};
 use provost_process::MaskedPaths;
 use tokio_util::sync::CancellationToken;
 
@@ -46,6 +48,8 @@ pub struct ToolContext {
     pub sandbox: Arc<dyn AgentSandbox>,
     /// Takes what the call prints while it runs, for people who watch.
     pub output: LiveOutput,
+    /// The user's answer to what the tool asked when this call was made before.
+    pub answer: Option<QuestionAnswer>,
 }
 
 /// What the calls of file tools reach besides the workspace, and what they never reach.
@@ -74,6 +78,11 @@ pub struct ToolOutput {
     pub plan: Option<Plan>,
     /// Further facts: the exit status of a command, whether it only waited.
     pub facts: CallFacts,
+    /// Tools that the agent has from its next turn on.
+    pub tools: Vec<ToolSpec>,
+    /// What the tool asks the user first, which may take days: then nothing else of this counts, and the call is made
+    /// again with the answer as [`ToolContext::answer`], or not at all.
+    pub asks: Option<CallQuestion>,
 }
 
 impl ToolOutput {
@@ -86,6 +95,8 @@ impl ToolOutput {
             memory: None,
             plan: None,
             facts: CallFacts::default(),
+            tools: Vec::new(),
+            asks: None,
         }
     }
 
@@ -98,6 +109,8 @@ impl ToolOutput {
             memory: None,
             plan: None,
             facts: CallFacts::default(),
+            tools: Vec::new(),
+            asks: None,
         }
     }
 
@@ -110,6 +123,8 @@ impl ToolOutput {
             memory: None,
             plan: None,
             facts: CallFacts::default(),
+            tools: Vec::new(),
+            asks: None,
         }
     }
 }

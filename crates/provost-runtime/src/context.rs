@@ -8,6 +8,7 @@ use std::time::Duration;
 use provost_config::{Folders, Problems, Settings, Settled, Skill, Skills};
 use provost_event::{RunPolicy, SandboxMode};
 use provost_harness::{HarnessCallback, Observers, Redactor};
+use provost_mcp_client::Catalog;
 use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_tools::SkillText;
 
@@ -39,6 +40,8 @@ pub struct RunContext {
     pub(crate) programs: Programs,
     /// The skills that agents may use.
     pub(crate) skills: Vec<SkillText>,
+    /// The tools of MCP servers.
+    pub(crate) mcp: Catalog,
     /// How long services may run.
     pub(crate) keep_services: Duration,
     /// The environment, for the folders of tools in the sandbox.
@@ -94,6 +97,7 @@ impl RunContext {
             hook_env: hook_values(settings, variables),
             power: power(settings),
             skills: Vec::new(),
+            mcp: Catalog::default(),
             keep_services: Duration::from_millis(settings.keep_running_max_ms),
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
             env: commands_env(settings, variables),
@@ -120,6 +124,13 @@ impl RunContext {
     #[must_use]
     pub fn with_bell(mut self, bell: Option<Bell>) -> Self {
         self.notifying.bell = bell;
+        self
+    }
+
+    /// The same, where agents may have these tools of MCP servers.
+    #[must_use]
+    pub fn with_mcp(mut self, catalog: Catalog) -> Self {
+        self.mcp = catalog;
         self
     }
 

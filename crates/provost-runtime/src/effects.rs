@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use provost_config::{Folders, Loading, Request, Scope, SettingInfo, Settings, declared, load_in};
+use provost_config::{Folders, Loading, Request, Scope, SettingInfo, Settings, Settled, declared, load_in};
 use provost_event::{Channel, Metering, ModelPolicy};
 use provost_harness::Models;
 use provost_terminal::Profile;
@@ -11,8 +11,8 @@ use provost_terminal::Profile;
 use crate::gateway::GatewaySetup;
 use crate::observers::telemetry;
 use crate::{
-    Manner, Places, StateDir, Team, Variables, WantedProgram, available_tools, external_policy, metering_of,
-    observers, policy, power, providers, with_preamble,
+    Manner, McpServer, Places, StateDir, Team, Variables, WantedProgram, available_tools, external_policy,
+    mcp_servers, mcp_setup, metering_of, observers, policy, power, providers, with_preamble,
 };
 
 /// The fields that only an agent that is a program has.
@@ -80,7 +80,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
             exec.detach_key,
             settled.settings.terminal_reports,
             &settled.settings.tools.env,
-            (gateway, &settled.settings.notify)
+            (gateway, &settled.settings.notify, servers(&settled, folder, &variables))
         ),
         settled.settings.keep_running_max_ms,
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
@@ -93,6 +93,17 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         providers.keys.keys(),
         providers.facts("mine/big"),
     )
+}
+
+/// Its MCP servers, and above which cost their tools are searched for.
+fn servers(settled: &Settled, folder: &Path, variables: &Variables) -> String {
+    let place = StateDir::new(&settled.settings, &folders(folder), |_| {});
+    let server = |server: &McpServer| {
+        let setup = mcp_setup(server, &settled.settings, folder, variables);
+        format!("{setup:?} {}", server.table.trusts_changes)
+    };
+    let all = mcp_servers(settled, &place).iter().map(server).collect::<Vec<_>>();
+    format!("{all:?} {}", settled.settings.tools.search_above)
 }
 
 /// What its agents are told before their goals.
@@ -242,5 +253,27 @@ fn every_field_of_a_provider_and_a_model_changes_what_a_run_gets() {
     for field in &fields("models") {
         let prices = "input_usd = 3\noutput_usd = 4\n";
         differs(field, &format!("[models.\"mine/big\"]\n{prices}"), folder.path());
+    }
+}
+
+#[test]
+fn every_field_of_an_mcp_server_changes_what_a_run_gets() {
+    let folder = folder();
+    for field in &fields("mcp") {
+        let before = match field.name {
+            "url" => {
+                let after = format!("[mcp.x]\nurl = {}\n", field.example);
+                assert_ne!(
+                    comes_of("", folder.path()),
+                    comes_of(&after, folder.path()),
+                    "`url` does nothing"
+                );
+                continue;
+            }
+            "headers_env" => "[mcp.x]\nurl = \"http://127.0.0.1:1\"\n",
+            "allow_hosts" => "[mcp.x]\ncommand = \"x\"\nsandbox = \"workspace\"\n",
+            _ => "[mcp.x]\ncommand = \"x\"\n",
+        };
+        differs(field, before, folder.path());
     }
 }

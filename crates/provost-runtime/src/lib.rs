@@ -20,6 +20,7 @@ mod gateway;
 mod goals;
 mod hook_models;
 mod matching;
+mod mcp;
 mod notify;
 mod observers;
 mod paths;
@@ -45,6 +46,9 @@ pub use external::{
     programs_problems,
 };
 pub use matching::HookMatching;
+pub use mcp::{
+    McpServer, agree, inspect_server, known_catalog, mcp_catalog, mcp_servers, mcp_setup, with_mcp,
+};
 pub use notify::Bell;
 pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};

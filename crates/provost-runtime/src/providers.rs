@@ -5,6 +5,7 @@ use provost_llm::{Provider, ProviderSettings};
 use secrecy::SecretString;
 
 use crate::Variables;
+use crate::mcp::secrets_of_servers;
 use crate::observers::header_values;
 
 /// The providers of the settings, with the keys from the environment.
@@ -65,7 +66,8 @@ pub fn all_secrets(settings: &Settings, variables: &Variables) -> Vec<SecretStri
     // Its path is what lets others post there.
     let of_webhook = of_webhook.chain(settings.notify.webhook.clone());
     let more = of_files.chain(of_headers).chain(of_collector).chain(of_webhook).map(SecretString::from);
-    providers.keys.into_values().chain(providers.secrets).chain(more).collect()
+    let of_servers = secrets_of_servers(settings, variables);
+    providers.keys.into_values().chain(providers.secrets).chain(more).chain(of_servers).collect()
 }
 
 /// Whether a variable by its name holds a secret that an agent's own commands must not get: a key, a password, or

@@ -12,6 +12,7 @@ use provost_harness::{
     Sandbox, ServiceStarter, Services, SystemClock, confine_own_git,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
+use provost_mcp_client::McpServers;
 use provost_sandbox::{LocalSandbox, Places, SandboxOptions};
 use provost_sqlite::SqliteStore;
 use provost_tools::{BackgroundJobs, Jobs, Shell, Terminal, UseSkill, builtin};
@@ -265,6 +266,7 @@ impl StateDir {
             .with(Terminal::new().with_variables(around.env))
             .with(UseSkill::new(around.skills));
         let sandbox: Arc<dyn Sandbox> = Arc::new(self.sandbox(around.variables));
+        let tools = tools.and(around.mcp.registry(&McpServers::new(Arc::clone(&sandbox))));
         if around.boxes_git {
             confine_own_git(&sandbox);
         }

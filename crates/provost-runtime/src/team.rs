@@ -346,9 +346,15 @@ pub fn known_tools() -> &'static [ToolSpec] {
         let others =
             of_programs.filter(|tool| all.iter().all(|known| known.name != tool.name)).collect::<Vec<_>>();
         all.extend(others);
+        all.push(search_tool());
         all
     });
     &ALL
+}
+
+/// What finds tools of MCP servers, which an agent has if there are any.
+fn search_tool() -> ToolSpec {
+    provost_mcp_client::search_tool()
 }
 
 /// The known tool of this name.

@@ -10,6 +10,7 @@ use provost_harness::{Redactor, system_prompt};
 
 use crate::external::permissions_of_program;
 use crate::hook_models::with_models_of;
+use crate::mcp::{known_catalog, with_mcp};
 use crate::preamble::{SKILL_TOOL, without_skills};
 use crate::team::{Team, bare_policy, policy};
 use crate::{Refusal, RuntimeError};
@@ -214,7 +215,8 @@ fn of_agent(
             agent.agent.workspace.clone_from(workspace);
         }
     }
-    Ok(policy)
+    let (catalog, _) = known_catalog(settled, place, workspace, variables);
+    Ok(with_mcp(policy, settings, &catalog))
 }
 
 /// A program stays as it was started; its permissions, hooks and limits are today's.

@@ -127,6 +127,8 @@ fn answered(resolved: &ApprovalResolved, sieve: &Sieve) -> SpanEvent {
         ApprovalAnswer::Allow { scope, .. } => {
             attributes.push(KeyValue::new("provost.approval.scope", names::word(scope)));
         }
+        // What was answered is for the tool alone.
+        ApprovalAnswer::Answered { .. } => {}
         ApprovalAnswer::Deny { reason } => {
             let reason = sieve.text(reason).filter(|reason| !reason.is_empty());
             attributes.extend(reason.map(|reason| KeyValue::new("provost.approval.reason", reason)));
@@ -162,6 +164,7 @@ fn call(call: &CallId, sieve: &Sieve) -> KeyValue {
 const fn state(answer: &ApprovalAnswer) -> &'static str {
     match answer {
         ApprovalAnswer::Allow { .. } => "allowed",
+        ApprovalAnswer::Answered { .. } => "answered",
         ApprovalAnswer::Deny { .. } => "denied",
     }
 }

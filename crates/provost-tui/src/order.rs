@@ -137,6 +137,7 @@ fn in_words(answer: &ApprovalAnswer) -> String {
         ApprovalAnswer::Allow { scope: ApprovalScope::Always, .. } => {
             "approved for always: kept in your settings".to_owned()
         }
+        ApprovalAnswer::Answered { .. } => "answered".to_owned(),
         ApprovalAnswer::Deny { .. } => "denied".to_owned(),
     }
 }

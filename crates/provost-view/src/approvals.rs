@@ -2,8 +2,8 @@
 
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
-    ActorKey, ApprovalRequested, ApprovalResolved, EffectId, Entry, GateEntry, Json, NamedScript,
-    OutsideSandbox, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
+    ActorKey, ApprovalRequested, ApprovalResolved, CallQuestion, EffectId, Entry, GateEntry, Json,
+    NamedScript, OutsideSandbox, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
 use schemars::JsonSchema;
@@ -55,6 +55,9 @@ pub struct ApprovalQuestion {
     /// isn't.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideSandbox>,
+    /// Present if the call has begun and its tool asks this: the answer is for the tool, and counts for this call only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<ToolQuestion>,
     /// Since when it waits.
     #[serde(rename = "asked_at_ms")]
     pub since: Timestamp,
@@ -64,6 +67,37 @@ pub struct ApprovalQuestion {
     /// How much of that time has certainly passed, in milliseconds, by the logs; no time passes for it while no process
     /// holds the run.
     pub passed_ms: u64,
+}
+
+/// What a tool asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolQuestion {
+    /// The question.
+    pub message: String,
+    /// The JSON Schema of the answer, an object.
+    pub schema: Json,
+}
+
+impl ToolQuestion {
+    /// The question of a call, without what is for the tool alone.
+    fn of(question: &CallQuestion) -> Self {
+        Self { message: question.message.clone(), schema: question.schema.clone() }
+    }
+
+    /// The fields that an answer must have and that agreeing alone doesn't give: all that are required but those with a
+    /// default and those that are true or false.
+    #[must_use]
+    pub fn needed(&self) -> Vec<String> {
+        let schema = self.schema.read::<serde_json::Value>().unwrap_or_default();
+        let required = schema.get("required").and_then(serde_json::Value::as_array);
+        let names = required.into_iter().flatten().filter_map(serde_json::Value::as_str);
+        let is_needed = |name: &&str| {
+            let field = schema.get("properties").and_then(|fields| fields.get(*name));
+            let kind = field.and_then(|field| field.get("type")?.as_str());
+            field.is_none_or(|field| field.get("default").is_none()) && kind != Some("boolean")
+        };
+        names.filter(is_needed).map(str::to_owned).collect()
+    }
 }
 
 /// An open question of a run.
@@ -123,8 +157,18 @@ impl ApprovalQuestion {
         else {
             return None;
         };
-        let ApprovalRequested { call: _, tool, input, why, pattern, due, scripts, unnamed, outside } =
-            entry.clone();
+        let ApprovalRequested {
+            call: _,
+            tool,
+            input,
+            why,
+            pattern,
+            due,
+            scripts,
+            unnamed,
+            outside,
+            question,
+        } = entry.clone();
         Some(Self {
             id: EffectId { actor: session.into(), seq: record.seq },
             session,
@@ -140,6 +184,7 @@ impl ApprovalQuestion {
             scripts,
             unnamed,
             outside,
+            question: question.as_deref().map(ToolQuestion::of),
             since: record.at,
             due,
             passed_ms: 0,
@@ -162,6 +207,7 @@ impl ApprovalQuestion {
             scripts: open.scripts.clone(),
             unnamed: open.unnamed,
             outside: open.outside.clone(),
+            question: open.question.as_deref().map(ToolQuestion::of),
             since: open.since,
             due: open.due,
             passed_ms: 0,
@@ -189,7 +235,7 @@ impl ApprovalQuestion {
     /// Whether it can be approved for this call only: what it runs may be something else next time.
     #[must_use]
     pub const fn is_for_once(&self) -> bool {
-        self.unnamed || !self.scripts.is_empty() || self.outside.is_some()
+        self.unnamed || !self.scripts.is_empty() || self.outside.is_some() || self.question.is_some()
     }
 
     /// Its name among all.

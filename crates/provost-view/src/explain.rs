@@ -10,6 +10,7 @@ mod counters;
 mod goal;
 mod hooks;
 mod limits;
+mod mcp;
 mod observers;
 mod reach;
 mod rules;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use self::agent::AgentSums;
 use self::budget::BudgetSums;
+use self::mcp::McpSums;
 use self::observers::observers;
 use crate::status::READ_MAX;
 use crate::{
@@ -42,6 +44,7 @@ pub use self::approvals::{ApprovalCounts, OutsideCall};
 pub use self::goal::{GoalChecks, GoalExplanation, JudgeAnswers, JudgeExplanation};
 pub use self::hooks::HookCounts;
 pub use self::limits::{LimitUnit, LimitUse, ReservedUse};
+pub use self::mcp::{McpExplanation, McpToolUse};
 pub use self::observers::{ObserverExplanation, ObserverSegment};
 pub use self::rules::{DefaultRuleUse, GrantUse, PatternKind, PatternUse, PermissionCounts};
 pub use self::say::{Durations, ItemGroup, RuleUse, Tally, UseState};
@@ -76,6 +79,9 @@ pub struct RunExplanation {
     /// The run's agents that aren't in `agents`, since there are too many or only one was asked for; absent for none.
     #[serde(default, skip_serializing_if = "is_none_left_out")]
     pub agents_left_out: usize,
+    /// The MCP servers that the run's agents had tools of, of all agents; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp: Vec<McpExplanation>,
     /// The observers that the run names.
     pub observers: Vec<ObserverExplanation>,
     /// What replaced the settings that it was started with; absent if nothing did.
@@ -132,6 +138,7 @@ impl RunExplanation {
             limits: sums.budget.limits(&sums.state, summary.elapsed),
             agents: sums.agents.iter().map(AgentSums::agent).collect(),
             agents_left_out,
+            mcp: sums.mcp.servers(),
             observers: observers(names, kept, &summary.status),
             changes: segments.into_iter().flat_map(|segment| segment.changes).collect(),
             tally: Tally::default(),
@@ -167,6 +174,7 @@ struct Sums {
     at: Timestamp,
     budget: BudgetSums,
     agents: Vec<AgentSums>,
+    mcp: McpSums,
 }
 
 impl Sums {
@@ -175,8 +183,14 @@ impl Sums {
         for key in backend.actors(run).await? {
             agents.extend(opening(backend, key).await?);
         }
+        let mut mcp = McpSums::default();
         for agent in &mut agents {
-            each(backend, agent.session().into(), |record| agent.add(record)).await?;
+            let session = agent.session();
+            let see = |record: &Record| {
+                agent.add(record);
+                mcp.add(session, &record.entry);
+            };
+            each(backend, session.into(), see).await?;
         }
         let mut budget = BudgetSums::of(&agents);
         let mut at = Timestamp::default();
@@ -190,7 +204,7 @@ impl Sums {
         })
         .await?;
         let state = run_state(backend, run).await?;
-        Ok(state.map(|state| Self { state, at, budget, agents }))
+        Ok(state.map(|state| Self { state, at, budget, agents, mcp }))
     }
 
     /// Keeps these agents; returns how many are left out.

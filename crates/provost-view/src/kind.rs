@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::explain::RunExplanation;
 use crate::{
-    Approval, CheckedSettings, CheckedStore, ConversationView, LogEntry, ModelList, PrunedRuns, RunChanges,
-    RunDetails, RunGoals, RunListItem, ServiceView, Spending, StoreBackup,
+    Approval, CheckedSettings, CheckedStore, ConversationView, LogEntry, McpServerView, McpTestView,
+    ModelList, PrunedRuns, RunChanges, RunDetails, RunGoals, RunListItem, ServiceView, Spending, StoreBackup,
 };
 
 /// A view for each type: its name, and the command that prints it.
@@ -71,6 +71,8 @@ views! {
     Spending = "cost": "provost cost --json", "printed by";
     RunChanges = "diff": "provost diff RUN --json", "printed by";
     ServiceView = "services": "provost services --json", "a line of";
+    McpServerView = "mcp": "provost mcp list --json", "a line of";
+    McpTestView = "mcp-test": "provost mcp test NAME --json", "printed by";
     RunExplanation = "explain": "provost explain RUN --json", "printed by";
     ModelList = "models": "provost models --json", "printed by";
     CheckedSettings = "check": "provost check --json", "printed by";

@@ -24,6 +24,7 @@ mod goals;
 mod groups;
 mod kind;
 mod log_entry;
+mod mcp;
 mod models;
 mod names;
 mod recordings;
@@ -45,8 +46,8 @@ pub use agents::{
     AgentOpening, AgentOpenings, AgentsRead, RunAgent, RunAgentState, agent_openings, goal_state_of,
 };
 pub use approvals::{
-    Approval, ApprovalQuestion, OpenApprovals, RunApprovals, answer_to, last_answer, open_approvals, open_in,
-    open_of, question_at, questions_of, short_id,
+    Approval, ApprovalQuestion, OpenApprovals, RunApprovals, ToolQuestion, answer_to, last_answer,
+    open_approvals, open_in, open_of, question_at, questions_of, short_id,
 };
 pub use changes::{ChangedFile, ChangedFileState, RunChanges};
 pub use checked::{
@@ -61,6 +62,9 @@ pub use goals::{AgentGoal, GoalAnswer, GoalVerification, JudgeSums, Judging, Run
 pub use groups::{GroupedRun, GroupedRuns, KeptGroups, RunGroup, RunsOfGroup, StateMark};
 pub use kind::ViewKind;
 pub use log_entry::LogEntry;
+pub use mcp::{
+    McpCallResult, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView, McpToolView,
+};
 pub use models::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList};
 pub use names::AgentNames;
 pub use recordings::AgentRecordings;

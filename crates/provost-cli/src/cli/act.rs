@@ -29,6 +29,9 @@ pub(crate) struct ApproveArgs {
     /// Which calls, instead of those like this one; must cover this one. Only with --for-run or --always.
     #[arg(long, value_name = "PATTERN")]
     pub(crate) pattern: Option<String>,
+    /// The answer to what a tool asks, as a JSON object with the fields that `provost approvals` shows.
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["for_run", "always", "pattern"])]
+    pub(crate) answer: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -12,8 +12,8 @@ use crate::exit::Exit;
 use crate::output::tell;
 use crate::questions::asker;
 use crate::render::{
-    Room, UNNAMED, call_in_full, left_in_words, one_line, outside_in_words, script_in_words, terminal_width,
-    visible, waited_in_words,
+    Room, UNNAMED, call_in_full, fields_in_words, left_in_words, one_line, outside_in_words, script_in_words,
+    terminal_width, visible, waited_in_words,
 };
 
 /// Columns where there is no terminal to measure.
@@ -79,6 +79,10 @@ fn block(run: &RunSummary, question: &ApprovalQuestion, width: usize, now: Times
     }
     if let Some(outside) = &question.outside {
         row("leaves", &outside_in_words(outside));
+    }
+    if let Some(asked) = &question.question {
+        row("fields", &fields_in_words(asked));
+        row("schema", &visible(asked.schema.text()));
     }
     let is_held = run.status == RunStatus::Running;
     let waited = waited_in_words(question.wait(), now, is_held).map(|time| format!("{time} ago"));

@@ -30,6 +30,7 @@ use crate::signals::Signals;
 use crate::unattended::{begun, new_run};
 use crate::watcher::Watcher;
 use crate::wiring::{state_dir, variables};
+use provost_runtime::known_catalog;
 use provost_runtime::observers;
 use provost_runtime::require;
 use provost_runtime::{
@@ -80,7 +81,10 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let view = reporting(progress.view(None), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs);
-    let around = around.with_skills(&place.skills(&folders, &works_in)?).with_bell(bell(None));
+    let (catalog, notices) = known_catalog(&settled, &place, &works_in, &variables);
+    tell(&notices);
+    let around =
+        around.with_mcp(catalog).with_skills(&place.skills(&folders, &works_in)?).with_bell(bell(None));
     let harness = place.harness(backend.clone(), models, around);
     mark(Some(id));
     if !args.shown.quiet && !args.shown.json {

@@ -22,6 +22,7 @@ mod goal;
 mod init;
 mod logs;
 mod man;
+mod mcp;
 mod models;
 mod policy;
 mod profile;
@@ -63,9 +64,10 @@ pub(crate) use self::find::find;
 use crate::cli::{
     ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
     DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
-    GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, PolicyCommand, ProfileCommand,
-    PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs,
-    SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs, TrustArgs, UnattendedArgs,
+    GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand, ModelsArgs, PolicyCommand,
+    ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand,
+    SayArgs, SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs, TrustArgs,
+    UnattendedArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -179,6 +181,9 @@ pub(crate) enum Command {
     /// Runs a command in the sandbox of agents, or says what that allows.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
+    /// Manages the MCP servers whose tools agents may have.
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),
     /// Prints what makes a shell complete commands, options, runs, agents, models and profiles.
@@ -259,6 +264,7 @@ fn plan(command: Command) -> Planned {
         Command::Doctor(args) => planned(doctor::act_of(&args), || block_on(doctor::doctor(args))),
         Command::Prune(args) => acts("prune", || block_on(prune::prune(args))),
         Command::Models(args) => planned(models::act_of(&args), || block_on(models::models(args))),
+        Command::Mcp(command) => planned(mcp::act_of(&command), || block_on(mcp::mcp(command))),
         Command::Policy(command) => looks(|| block_on(policy::policy(command))),
         Command::Sandbox(command) => looks(|| sandbox::sandbox(command)),
         Command::Init(args) => acts("init", move || init::init(&args)),

@@ -34,6 +34,7 @@ use crate::signals::Signals;
 use crate::unattended::begun;
 use crate::watcher::Watcher;
 use crate::wiring::{outage_max_ms, state_dir, variables};
+use provost_runtime::known_catalog;
 use provost_runtime::observers;
 use provost_runtime::{
     Chosen, Judges, Programs, RunContext, StateDir, Variables, available_tools, choose_again, frozen_models,
@@ -75,7 +76,10 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let sessions = live_sessions(&*backend, &state).await?;
     let view = reporting(progress.view(Some(&Earlier { state: &state, sessions })), settings, None);
     let watcher = Arc::new(Watcher::new(view, asks, heads));
+    let (catalog, notices) = known_catalog(&settled, &place, &folder, &variables);
+    tell(&notices);
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs)
+        .with_mcp(catalog)
         .with_skills(&place.skills(&folders, &folder)?)
         .with_bell(bell(None));
     let opened = place.harness(backend.clone(), models, around).open(run).await;

@@ -31,7 +31,7 @@ use provost_runtime::observers;
 use provost_runtime::require;
 use provost_runtime::{
     Places, Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts,
-    given_flags, policy, retiring, with_file, with_preamble, with_skills,
+    given_flags, mcp_catalog, policy, retiring, with_file, with_mcp, with_preamble, with_skills,
 };
 
 const GOAL_WIDTH: usize = 60;
@@ -136,6 +136,9 @@ impl Ready {
         let skills = place.skills(&folders, &folder)?;
         let policy = with_skills(policy, &skills);
         tell(&skipped_skills(&skills));
+        let (catalog, notices) = mcp_catalog(&settled, &place, &folder, &variables).await;
+        notices.iter().for_each(|notice| output::tell(&format!("note: {notice}")));
+        let policy = with_mcp(policy, &settled.settings, &catalog);
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
         tell(&settled.settings.not_known_yet());
@@ -148,7 +151,7 @@ impl Ready {
         let view = reporting(progress.view(None), &settled.settings, asides.clone());
         let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
         let around = RunContext::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
-        let around = around.with_skills(&skills).with_bell(bell(asides));
+        let around = around.with_skills(&skills).with_mcp(catalog).with_bell(bell(asides));
         let harness = place.harness(backend.clone(), models, around);
         let id = new_run();
         mark(Some(id));

@@ -119,6 +119,10 @@ pub(super) fn approval_resolved(entry: &ApprovalResolved) -> Saying {
             };
             Saying::kept(Tag::HooksAgree, format!("approved by {by}{scope}"))
         }
+        ApprovalAnswer::Answered { content } => {
+            let content = one_line(content.text(), WIDTH_MAX);
+            Saying::kept(Tag::HooksAgree, format!("answered by {by}: {content}"))
+        }
         ApprovalAnswer::Deny { reason } if reason.is_empty() => {
             Saying::kept(Tag::HooksObject, format!("denied by {by}"))
         }

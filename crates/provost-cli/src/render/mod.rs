@@ -56,7 +56,7 @@ pub(crate) use go_on::{LeastLimit, ask_again, dollars, enough_more, go_on_with};
 pub(crate) use goal::{failure_in_words, finding_in_words, goal_at_end, reasons, trigger_in_words};
 pub(crate) use policy::change_lines;
 pub(crate) use question::{
-    Extent, Room, UNNAMED, answer_in_words, call_in_full, outside_in_words, script_in_words,
+    Extent, Room, UNNAMED, answer_in_words, call_in_full, fields_in_words, outside_in_words, script_in_words,
 };
 pub(crate) use safe::{safe, visible, visible_json};
 pub(crate) use summary::{Stopped, summary};

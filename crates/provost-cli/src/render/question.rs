@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::safe::visible;
 use super::words::plural;
-use provost_view::ApprovalQuestion;
+use provost_view::{ApprovalQuestion, ToolQuestion};
 
 use super::wait::left_in_words;
 use crate::questions::why_once;
@@ -128,18 +128,28 @@ pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'stati
     let longer = match why_once(question) {
         None => format!("allow {} from now on", visible(&question.pattern)),
         Some(_) if question.outside.is_some() => "not for what leaves the sandbox".to_owned(),
+        Some(_) if question.question.is_some() => "not for what a tool asks".to_owned(),
         Some(_) => "not for scripts: they may hold something else next time".to_owned(),
     };
     let mut facts = vec![("why", visible(&question.why))];
     facts.extend(question.scripts.iter().map(|script| ("script", script_in_words(script))));
     facts.extend(question.unnamed.then(|| ("script", UNNAMED.to_owned())));
     facts.extend(question.outside.iter().map(|outside| ("leaves", outside_in_words(outside))));
+    facts.extend(question.question.iter().map(|asked| ("fields", fields_in_words(asked))));
     facts.extend([
         ("r, A", longer),
         ("left", left_in_words(question.wait(), now, true)),
         ("or", format!("provost approve {name}, from any terminal")),
     ]);
     facts
+}
+
+/// The fields of an answer that a tool wants.
+pub(crate) fn fields_in_words(question: &ToolQuestion) -> String {
+    match question.needed().as_slice() {
+        [] => "none that must be given: to allow it is to agree".to_owned(),
+        needed => format!("{}: only `provost approve --answer JSON` gives them", visible(&needed.join(", "))),
+    }
 }
 
 /// What a call that is to run outside of the sandbox leaves, and what was denied inside.
@@ -183,6 +193,7 @@ pub(crate) fn answer_in_words(answer: &ApprovalAnswer) -> String {
                 ApprovalScope::Once | ApprovalScope::Run => format!("allowed{what} for this run"),
             }
         }
+        ApprovalAnswer::Answered { .. } => "answered".to_owned(),
         ApprovalAnswer::Deny { reason } if reason.is_empty() => "denied".to_owned(),
         ApprovalAnswer::Deny { reason } => format!("denied ({})", visible(reason)),
     }
@@ -208,6 +219,7 @@ mod tests {
             scripts: Vec::new(),
             unnamed: false,
             outside: None,
+            question: None,
         };
         let actor = SessionId::root(RunId::from_entropy(1)).into();
         let entry = asked.into();

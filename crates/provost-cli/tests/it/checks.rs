@@ -211,9 +211,9 @@ fn a_pattern_that_the_arguments_of_its_tool_never_meet_lets_nothing_begin() {
 }
 
 #[test]
-fn rules_for_tools_of_mcp_servers_are_said_to_be_not_known_yet() {
+fn rules_for_tools_of_mcp_servers_that_arent_configured_are_told_of() {
     let scene = says_done(1).with_settings("[permissions]\ndeny = [\"mcp__files__delete\"]\n");
-    let words = "permissions name tools of MCP servers, which aren't known yet";
+    let words = "permissions name tools of MCP servers that aren't configured";
     says(&run(&scene, &[]), 0, &[words, "`mcp__files__delete`"]);
     let check = scene.provost(&["check"]);
     assert!(check.status == 0 && check.stdout.contains(words), "{check:?}");

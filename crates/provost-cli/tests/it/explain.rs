@@ -385,6 +385,7 @@ fn rich() -> Log {
         scripts: Vec::new(),
         unnamed: false,
         outside: None,
+        question: None,
     });
     log.now += 11_000;
     let answer =
@@ -861,6 +862,7 @@ fn answers_to_questions_are_told_by_who_gave_them() {
             scripts: Vec::new(),
             unnamed: false,
             outside: None,
+            question: None,
         })
     };
     for (answer, by) in answers {

@@ -139,6 +139,8 @@ mod lost_store;
 #[cfg(test)]
 mod lost_workspace;
 #[cfg(test)]
+mod mcp;
+#[cfg(test)]
 mod model_server;
 #[cfg(test)]
 mod models_check;

@@ -106,8 +106,7 @@ fn hooks_that_can_never_be_asked_are_refused() {
     let scene = done().with_settings(&format!("{}{agent}", fitting.concat())).trusted();
     let checked = scene.provost(&["check"]);
     assert_eq!(checked.status, 0, "{checked:?}");
-    let note = "note: hooks name tools of MCP servers, which aren't known yet, so that nothing says whether they match: \
-                `mcp__x__y`\n";
+    let note = "note: hooks name tools of MCP servers that aren't configured, so that they match nothing: `mcp__x__y`\n";
     assert!(checked.stdout.contains(note), "{checked:?}");
 }
 

@@ -5,6 +5,7 @@ use provost_event::Budget;
 use super::Agent;
 use crate::errors::{Problem, Source};
 use crate::item::Item as _;
+use crate::mcp::{OF_MCP, TOOL_SEARCH};
 use crate::nearest::nearest;
 use crate::{AvailableTools, Loading};
 
@@ -40,7 +41,14 @@ fn name_of_tool(agent: &Agent, tools: AvailableTools<'_>) -> Option<Problem> {
 fn unknown_tools(agent: &Agent, loading: &Loading, tools: AvailableTools<'_>) -> Vec<Problem> {
     let agents = loading.settings.agents.iter().map(|agent| agent.name.clone());
     let known = tools.native.iter().cloned().chain(agents).collect::<Vec<_>>();
+    let servers = &loading.settings.named.mcp;
+    let is_of_server = |tool: &str| {
+        let rest = tool.strip_prefix(OF_MCP).and_then(|rest| rest.split_once("__"));
+        rest.is_some_and(|(server, tool)| servers.contains_key(server) && !tool.is_empty())
+    };
+    // Which tools a server has, only the server knows.
     let named = agent.tools.iter().flatten();
+    let named = named.filter(|tool| !is_of_server(tool) && (servers.is_empty() || *tool != TOOL_SEARCH));
     unknown(named, &known, "tool").map(|(what, remedy)| problem(agent, "tools", what, remedy)).collect()
 }
 

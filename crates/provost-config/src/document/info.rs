@@ -4,6 +4,7 @@ use crate::agent::Agent;
 use crate::declare::{Setting, SettingDefault};
 use crate::hook::Hook;
 use crate::item::Item;
+use crate::mcp::{MCP, McpTable};
 use crate::named::{MODELS, ModelTable, PROVIDERS, ProviderTable, Table};
 use crate::stop_hook::StopHook;
 use crate::table::settings;
@@ -13,7 +14,7 @@ use crate::table::settings;
 #[non_exhaustive]
 pub struct SettingInfo {
     /// The list or the group of named tables whose items have it: `hooks`, `stop_hooks`, `agents`, `providers`,
-    /// `models`; empty for a setting that stands alone.
+    /// `models`, `mcp`; empty for a setting that stands alone.
     pub group: &'static str,
     /// The table that it stands in, such as `budget`; within an item mostly empty.
     pub section: &'static str,
@@ -42,6 +43,7 @@ pub fn declared() -> Vec<SettingInfo> {
     all.extend(Agent::FIELDS.iter().map(|field| info(Agent::LIST, field)));
     all.extend(ProviderTable::FIELDS.iter().map(|field| info(PROVIDERS, field)));
     all.extend(ModelTable::FIELDS.iter().map(|field| info(MODELS, field)));
+    all.extend(McpTable::FIELDS.iter().map(|field| info(MCP, field)));
     all
 }
 

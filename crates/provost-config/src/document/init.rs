@@ -8,6 +8,7 @@ use crate::agent::{AGENT, AGENTS_WORDS, OF_PROGRAMS};
 use crate::declare::{From, Setting};
 use crate::hook::{HOOKS_WORDS, Hook};
 use crate::item::Item as _;
+use crate::mcp::MCP_WORDS;
 use crate::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
 use crate::stop_hook::{STOP_HOOK, STOP_HOOKS_WORDS};
 use crate::table::{SECTIONS, settings};
@@ -99,6 +100,7 @@ pub fn init_file(for_user: bool) -> String {
         named(&mut out, PROVIDERS_WORDS, "[providers.mine]", PROVIDER);
         named(&mut out, MODELS_WORDS, "[models.\"mine/some-model\"]", MODEL);
     }
+    let _ = write!(out, "\n{}{MCP_SERVERS}", comment(MCP_WORDS));
     let _ = write!(out, "\n{}# [[stop_hooks]]\n", comment(STOP_HOOKS_WORDS));
     for field in STOP_HOOK {
         let _ = writeln!(out, "# {} = {}", field.name, field.example);
@@ -125,6 +127,17 @@ const PROGRAMS: &str = r#"#
 # size = "40x120"
 # idle_time = "30m"
 # env = ["OPENAI_API_KEY"]
+"#;
+
+/// Not all fields, of which some exclude others: servers as one would write them.
+const MCP_SERVERS: &str = r#"# [mcp.memory]
+# command = "npx"
+# args = ["-y", "@modelcontextprotocol/server-memory@2026.8.31"]
+#
+# [mcp.issues]
+# url = "https://mcp.example.com/"
+# headers_env = { Authorization = "MCP_ISSUES_AUTHORIZATION" }
+# tools = ["search", "read"]
 "#;
 
 /// Not all fields, of which some exclude others: hooks as one would write them.

@@ -6,6 +6,7 @@ use super::default_text;
 use crate::agent::{AGENT, AGENTS_WORDS};
 use crate::declare::{Kind, Setting, SettingDefault};
 use crate::hook::{HOOK, HOOKS_WORDS};
+use crate::mcp::{MCP_WORDS, SERVER};
 use crate::named::{MODEL, MODELS_WORDS, PROVIDER, PROVIDERS_WORDS};
 use crate::stop_hook::{STOP_HOOK, STOP_HOOKS_WORDS};
 use crate::table::{SECTIONS, settings};
@@ -33,6 +34,10 @@ pub fn reference() -> String {
     }
     let _ = write!(out, "\n## `[models.\"PROVIDER/MODEL\"]`\n\n{MODELS_WORDS}\n");
     for field in MODEL {
+        out.push_str(&entry(field, ""));
+    }
+    let _ = write!(out, "\n## `[mcp.NAME]`\n\n{MCP_WORDS}\n");
+    for field in SERVER {
         out.push_str(&entry(field, ""));
     }
     let _ = write!(out, "\n## `[[stop_hooks]]`\n\n{STOP_HOOKS_WORDS}\n");

@@ -8,6 +8,7 @@ use crate::agent::{AGENTS_WORDS, Agent};
 use crate::declare::{Kind, Setting, SettingDefault};
 use crate::hook::{HOOKS_WORDS, Hook};
 use crate::item::Item;
+use crate::mcp::{MCP, MCP_WORDS, SERVER};
 use crate::named::{MODEL, MODELS, MODELS_WORDS, PROVIDER, PROVIDERS, PROVIDERS_WORDS};
 use crate::stop_hook::{STOP_HOOKS_WORDS, StopHook};
 use crate::table::{SECTIONS, settings};
@@ -30,6 +31,7 @@ pub fn schema() -> Value {
     }
     root["properties"][PROVIDERS] = named_schema(PROVIDERS_WORDS, PROVIDER);
     root["properties"][MODELS] = named_schema(MODELS_WORDS, MODEL);
+    root["properties"][MCP] = named_schema(MCP_WORDS, SERVER);
     root["properties"][StopHook::LIST] = list_schema::<StopHook>(STOP_HOOKS_WORDS);
     root["properties"][Agent::LIST] = list_schema::<Agent>(AGENTS_WORDS);
     // A list of hooks, or a table of what is to be imported.

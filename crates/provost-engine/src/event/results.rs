@@ -1,8 +1,9 @@
 //! The results of effects, as events report them.
 
 use provost_event::{
-    BlobId, Block, CallFacts, ExternalCall, ExternalCallEnd, HookReport, Image, Json, JudgeAnswer,
-    MicroDollars, Outcome, Plan, RequestedTool, SessionId, StopReason, ToolStatus, Usage, WorktreeMade,
+    BlobId, Block, CallFacts, CallQuestion, ExternalCall, ExternalCallEnd, HookReport, Image, Json,
+    JudgeAnswer, MicroDollars, Outcome, Plan, RequestedTool, SessionId, StopReason, ToolSpec, ToolStatus,
+    Usage, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +58,12 @@ pub struct ToolResult {
     /// Further facts about the call.
     #[serde(default, skip_serializing_if = "CallFacts::is_empty")]
     pub facts: CallFacts,
+    /// Tools that the agent has from its next turn on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolSpec>,
+    /// What the tool asks the user first: then this is no result, and the call is made again with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Box<CallQuestion>>,
 }
 
 /// A judge's answer.

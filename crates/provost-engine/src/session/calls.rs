@@ -200,6 +200,7 @@ impl Calls {
 
     pub(super) fn approval_requested(&mut self, request: &ApprovalRequested, head: Seq, at: Timestamp) {
         self.of_answer.set_stage(&request.call, CallStage::Approving { asked: head, timer: head });
+        self.of_answer.update(&request.call, |call| call.question.clone_from(&request.question));
         self.approvals.insert(head, PendingApproval::new(head, request, at));
     }
 

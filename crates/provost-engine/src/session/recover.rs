@@ -151,6 +151,8 @@ impl ToolResult {
             memory: None,
             plan: None,
             facts: CallFacts::default(),
+            tools: Vec::new(),
+            asks: None,
         }
     }
 }

@@ -119,6 +119,8 @@ fn tool_result(kind: u8, size: usize) -> ToolResult {
         _ => ToolStatus::Ok,
     };
     ToolResult {
+        tools: Vec::new(),
+        asks: None,
         plan: None,
         facts: provost_event::CallFacts::default(),
         status,

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod asked_again;
+mod asking_tools;
 #[cfg(test)]
 mod call_forms;
 #[cfg(test)]

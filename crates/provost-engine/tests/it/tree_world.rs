@@ -474,6 +474,8 @@ fn suspended_for_child(sessions: &BTreeMap<ActorKey, SessionLaws>, agent: u32) -
 
 pub(crate) fn result(status: ToolStatus, output: &str) -> ToolResult {
     ToolResult {
+        tools: Vec::new(),
+        asks: None,
         plan: None,
         facts: provost_event::CallFacts::default(),
         status,

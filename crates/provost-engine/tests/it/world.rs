@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use provost_engine::{
     Actor, Answer, CallModel, Effect, Event, HookCall, JudgeReport, Message, PendingApproval, RunEvent,
-    RunState, SessionEvent, SessionState, SessionStatus, StopCheck, StopCheckResult, ToolResult,
+    RunState, SessionEvent, SessionState, SessionStatus, StopCheck, StopCheckResult, ToolResult, ToolRun,
 };
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, Block, CallId, ConversationEntry, Effort, Entry,
@@ -324,6 +324,15 @@ impl World {
         self.open.iter().filter_map(|(id, effect)| Some((id.1, tool(effect)?))).collect()
     }
 
+    /// The calls of tools that run.
+    pub(crate) fn tool_runs(&self) -> Vec<ToolRun> {
+        let run = |effect: &Effect| match effect {
+            Effect::RunTool(run) => Some(run.clone()),
+            _ => None,
+        };
+        self.open.values().filter_map(run).collect()
+    }
+
     pub(crate) fn checking(&self) -> Option<Seq> {
         self.first_open(|effect| matches!(effect, Effect::CheckStop(_))).map(|id| id.1)
     }
@@ -431,6 +440,8 @@ impl World {
     /// Finishes with images.
     pub(crate) fn finish_with(&mut self, seq: Seq, status: ToolStatus, output: &str, images: Vec<Image>) {
         let result = ToolResult {
+            tools: Vec::new(),
+            asks: None,
             plan: None,
             facts: provost_event::CallFacts::default(),
             status,
@@ -446,6 +457,8 @@ impl World {
     /// Finishes with a state for the tool's next call.
     pub(crate) fn finish_remembering(&mut self, seq: Seq, memory: &str) {
         let result = ToolResult {
+            tools: Vec::new(),
+            asks: None,
             plan: None,
             facts: provost_event::CallFacts::default(),
             status: ToolStatus::Ok,

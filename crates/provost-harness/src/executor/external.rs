@@ -55,6 +55,8 @@ impl HarnessExecutor {
             None => output.text,
         };
         ToolResult {
+            tools: Vec::new(),
+            asks: None,
             status: output.status,
             output: text,
             images: Vec::new(),

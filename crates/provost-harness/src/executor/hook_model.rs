@@ -241,6 +241,7 @@ impl HarnessExecutor {
             rules: None,
             looks_before: false,
             looks_at_workspace: false,
+            answer: None,
         };
         let id = EffectId { actor: talk.session.into(), seq: talk.asked.since };
         let output = self.made(id, &run, opening, stop).await;

@@ -75,6 +75,8 @@ impl HarnessExecutor {
         }
         let changes = self.changes(run).await;
         ToolResult {
+            tools: output.tools,
+            asks: output.asks.map(Box::new),
             status: output.status,
             output: text,
             images,
@@ -155,6 +157,7 @@ impl HarnessExecutor {
             secrets: self.deps.redactor.clone(),
             sandbox: if run.outside { Arc::new(NoSandbox) } else { self.sandbox_of(run.session, opening) },
             output: LiveOutput::of(run.session, id.seq, self.deltas.clone(), self.deps.redactor.clone()),
+            answer: run.answer.as_deref().cloned(),
         };
         let output = self.within_time(&*tool, run, &context).await;
         let subject = &tool.spec().subject;

@@ -278,6 +278,7 @@ fn asked(called: &ModelCalled) -> String {
 fn consent(resolved: &ApprovalResolved) -> String {
     match &resolved.answer {
         ApprovalAnswer::Allow { scope, .. } => format!("allowed ({scope:?}) by {}", resolved.by),
+        ApprovalAnswer::Answered { .. } => format!("answered by {}", resolved.by),
         ApprovalAnswer::Deny { reason } => format!("denied by {}: {reason}", resolved.by),
     }
 }

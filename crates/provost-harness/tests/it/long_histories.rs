@@ -455,6 +455,8 @@ impl Play<'_> {
         self.results.insert(run.call.clone(), output.clone());
         let images = (0..call.pictures).map(|nth| self.picture(seq, nth)).collect();
         let result = ToolResult {
+            tools: Vec::new(),
+            asks: None,
             plan: None,
             facts: provost_event::CallFacts::default(),
             status: call.status,

@@ -210,6 +210,7 @@ pub(crate) fn context(backend: &Arc<EmbeddedBackend>, run: RunId, at: u64) -> To
         secrets: Arc::default(),
         sandbox: Arc::new(provost_harness::NoSandbox),
         output: provost_harness::LiveOutput::ignored(),
+        answer: None,
     }
 }
 

@@ -49,6 +49,8 @@ impl Executor for Eventful {
             Effect::RunTool(call) => {
                 let failed = random.u8(..) < 25;
                 let result = ToolResult {
+                    tools: Vec::new(),
+                    asks: None,
                     plan: None,
                     facts: provost_event::CallFacts::default(),
                     status: if failed { ToolStatus::Error } else { ToolStatus::Ok },

@@ -58,6 +58,8 @@ impl Executor for Instantly {
             _ => {
                 let output = OUTPUT.repeat(6);
                 let result = ToolResult {
+                    tools: Vec::new(),
+                    asks: None,
                     plan: None,
                     facts: provost_event::CallFacts::default(),
                     status: ToolStatus::Ok,

@@ -131,6 +131,8 @@ pub(crate) fn asks_for_tools(seq: Seq, count: usize) -> Event {
 pub(crate) fn tool_done(seq: Seq, whole: Option<BlobId>) -> Event {
     let output = format!("seen {seq}");
     let result = ToolResult {
+        tools: Vec::new(),
+        asks: None,
         plan: None,
         facts: provost_event::CallFacts::default(),
         status: ToolStatus::Ok,

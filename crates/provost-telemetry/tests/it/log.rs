@@ -255,6 +255,7 @@ fn asked(call: &str) -> ApprovalRequested {
         scripts: Vec::new(),
         unnamed: false,
         outside: None,
+        question: None,
     }
 }
 

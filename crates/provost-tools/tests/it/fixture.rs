@@ -82,6 +82,7 @@ impl Fixture {
             secrets: Arc::default(),
             sandbox: Arc::new(provost_harness::NoSandbox),
             output: provost_harness::LiveOutput::ignored(),
+            answer: None,
         }
     }
 

@@ -107,7 +107,9 @@ impl ApprovalSums {
             _ => self.counts.waited.add_ms(at.since_ms(since)),
         }
         match &resolved.answer {
-            ApprovalAnswer::Allow { scope: ApprovalScope::Once, .. } => self.counts.allowed_once += 1,
+            ApprovalAnswer::Allow { scope: ApprovalScope::Once, .. } | ApprovalAnswer::Answered { .. } => {
+                self.counts.allowed_once += 1;
+            }
             ApprovalAnswer::Allow { scope: ApprovalScope::Run, .. } => self.counts.allowed_for_run += 1,
             ApprovalAnswer::Allow { scope: ApprovalScope::Always, .. } => self.counts.allowed_always += 1,
             ApprovalAnswer::Deny { .. } => self.counts.denied += 1,

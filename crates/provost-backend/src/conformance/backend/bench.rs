@@ -248,6 +248,8 @@ fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {
 
 pub(super) fn tool_done(seq: Seq, output: String) -> Event {
     let result = ToolResult {
+        tools: Vec::new(),
+        asks: None,
         plan: None,
         facts: provost_event::CallFacts::default(),
         status: ToolStatus::Ok,

@@ -1,6 +1,7 @@
 //! What took effect in a run, for people.
 
 mod judges;
+mod mcp;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use provost_view::explain::{
 };
 
 use self::judges::judges;
+use self::mcp::servers;
 use super::block::{Block, name};
 use super::terminal::noted_events;
 use crate::commands::ps::GOAL_WIDTH;
@@ -51,6 +53,9 @@ pub(super) fn page(seen: &RunPage<'_>, width: Option<usize>) -> String {
         let (run, count) = (explained.run, explained.agents_left_out);
         let them = plural(count as u64, "more agent");
         out.push_str(&format!("\n{them} not told of here: provost explain {run}.NUMBER tells of one\n"));
+    }
+    if !explained.mcp.is_empty() {
+        out.push_str(&servers(&explained.mcp, seen.names, explained.run));
     }
     if !explained.observers.is_empty() {
         out.push_str(&observers(&explained.observers).text(width));

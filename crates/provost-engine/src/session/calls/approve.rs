@@ -1,8 +1,8 @@
 //! Approval: a person is asked whether a call may be made, and the first answer counts.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallId, Outcome, OutsideSandbox,
-    PauseReason, Seq, StopRequested, Unanswered,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, ApprovalScope, CallId, CallQuestion, Outcome,
+    OutsideSandbox, PauseReason, Seq, StopRequested, Unanswered,
 };
 
 use super::Calls;
@@ -31,6 +31,29 @@ pub(in crate::session) fn request_approval(deciding: &mut Deciding<'_>, id: &Cal
             .leaves_sandbox()
             .then(|| OutsideSandbox { denied: deciding.state.calls.denied.clone() }),
         unnamed: scripts_named(&tool, &call.input).is_some_and(|names| names.unnamed),
+        question: None,
+    };
+    deciding.commit(request);
+    deciding.open(now.timer(timeout_ms));
+}
+
+/// Puts the question of a call's tool to the user. The call is made again with the answer, or not at all.
+pub(super) fn ask_for_tool(deciding: &mut Deciding<'_>, call: &TrackedCall, question: CallQuestion) {
+    let Some(policy) = deciding.state.assignment.policy() else { return };
+    let now = deciding.step.now();
+    let timeout_ms = policy.permissions.approval_timeout_ms;
+    let tool = deciding.state.assignment.tool_identity(&call.tool);
+    let request = ApprovalRequested {
+        call: call.id.clone(),
+        tool: call.tool.clone(),
+        input: call.input.clone(),
+        why: format!("it asks: {}", question.message),
+        pattern: narrowest_pattern(&tool, &call.input, &policy.workspace),
+        due: now.at.plus_ms(timeout_ms),
+        scripts: Vec::new(),
+        outside: None,
+        unnamed: false,
+        question: Some(Box::new(question)),
     };
     deciding.commit(request);
     deciding.open(now.timer(timeout_ms));
@@ -128,7 +151,7 @@ impl Calls {
     /// The questions that the permissions alone ask, and that they answer by now.
     fn covered_approvals(&self) -> Vec<Seq> {
         let by_rules = |id: &CallId| self.of_answer.get(id).is_some_and(TrackedCall::is_asked_by_rules);
-        let open = self.approvals.values().filter(|open| by_rules(&open.call));
+        let open = self.approvals.values().filter(|open| by_rules(&open.call) && open.question.is_none());
         open.filter(|open| self.permits.allow(&open.tool, &open.input)).map(|open| open.asked).collect()
     }
 }
@@ -143,6 +166,6 @@ pub(super) struct LateApproval {
 fn bound_to_one_call(answer: ApprovalAnswer) -> ApprovalAnswer {
     match answer {
         ApprovalAnswer::Allow { .. } => ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None },
-        ApprovalAnswer::Deny { .. } => answer,
+        ApprovalAnswer::Answered { .. } | ApprovalAnswer::Deny { .. } => answer,
     }
 }

@@ -1,8 +1,8 @@
 //! One tool call of the last answer: its stage, and the decisions about it.
 
 use provost_event::{
-    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, Json, NamedScript, OutsideSandbox,
-    Permission, PermissionDecided, Seq, Timestamp, ToolCall,
+    ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallId, CallQuestion, Json, NamedScript,
+    OutsideSandbox, Permission, PermissionDecided, QuestionAnswer, Seq, Timestamp, ToolCall,
 };
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +122,9 @@ pub struct PendingApproval {
     /// Present if it is to run outside of the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<OutsideSandbox>,
+    /// Present if the tool asks something: the answer is for the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Box<CallQuestion>>,
     /// When it was asked.
     pub since: Timestamp,
     /// When it expires. While the session is suspended no question does.
@@ -140,6 +143,7 @@ impl PendingApproval {
             scripts: request.scripts.clone(),
             unnamed: request.unnamed,
             outside: request.outside.clone(),
+            question: request.question.clone(),
             since,
             due: request.due,
         }
@@ -147,7 +151,7 @@ impl PendingApproval {
 
     /// Whether an answer may only count for this call, because the next one may run something else.
     pub(super) const fn is_for_one_call(&self) -> bool {
-        self.unnamed || !self.scripts.is_empty() || self.outside.is_some()
+        self.unnamed || !self.scripts.is_empty() || self.outside.is_some() || self.question.is_some()
     }
 }
 
@@ -185,6 +189,12 @@ pub(super) struct TrackedCall {
     /// The scripts that it names, as they were when approval was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scripts: Option<Vec<NamedScript>>,
+    /// What its tool has asked, until that is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) question: Option<Box<CallQuestion>>,
+    /// The answer with which it is made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<Box<QuestionAnswer>>,
     /// A hook paused the session at this call; the hook is called again when the session is resumed.
     pub(super) paused: bool,
     /// The entry with its result.
@@ -207,6 +217,8 @@ impl TrackedCall {
             ruling: None,
             consent: CallConsent::default(),
             scripts: None,
+            question: None,
+            answer: None,
             paused: false,
             finished: None,
         }
@@ -273,8 +285,15 @@ impl TrackedCall {
 
     pub(super) fn approval_resolved(&mut self, resolved: &ApprovalResolved) {
         self.stage = CallStage::Pending;
+        if let Some(question) = self.question.take() {
+            let content = match &resolved.answer {
+                ApprovalAnswer::Answered { content } => Some(content.clone()),
+                ApprovalAnswer::Allow { .. } | ApprovalAnswer::Deny { .. } => None,
+            };
+            self.answer = Some(Box::new(QuestionAnswer { state: question.state, content }));
+        }
         self.consent = match &resolved.answer {
-            ApprovalAnswer::Allow { .. } => CallConsent::Given,
+            ApprovalAnswer::Allow { .. } | ApprovalAnswer::Answered { .. } => CallConsent::Given,
             ApprovalAnswer::Deny { reason } if resolved.by == ApprovalResolved::BY_TIMEOUT => {
                 CallConsent::Refused(format!("Denied: {reason}."))
             }

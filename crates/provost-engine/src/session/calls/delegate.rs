@@ -27,6 +27,8 @@ pub(in crate::session) fn sub_agent_finished(
     let id = deciding.state.assignment.reminder_id();
     let output = with_status(text, status_line.as_deref(), id, limit);
     let result = ToolResult {
+        tools: Vec::new(),
+        asks: None,
         status,
         output,
         images: Vec::new(),

@@ -2,6 +2,7 @@
 
 use provost_event::{
     CallId, HookPoint, HookTrigger, Json, Outcome, Seq, StopRequested, ToolFinished, ToolStarted, ToolStatus,
+    ToolsChanged,
 };
 
 use super::Calls;
@@ -11,7 +12,7 @@ use crate::event::ToolResult;
 use crate::session::{
     Deciding, Phase,
     calls::{approve, delegate, gate, repeats},
-    model_call, progress, segment, yielding,
+    change, model_call, progress, segment, yielding,
 };
 use crate::{Effect, ToolRun};
 
@@ -205,7 +206,13 @@ fn commit_results(deciding: &mut Deciding<'_>) {
 
 fn finish_due(deciding: &mut Deciding<'_>, due: DueResult) {
     due.effect.into_iter().for_each(|seq| deciding.step.close(seq));
-    finish(deciding, due.call, due.result);
+    let DueResult { call, mut result, .. } = due;
+    match result.asks.take() {
+        Some(question) if !deciding.state.lifecycle.stopping().is_some_and(Outcome::is_final) => {
+            approve::ask_for_tool(deciding, &call, *question);
+        }
+        Some(_) | None => finish(deciding, call, result),
+    }
 }
 
 pub(super) fn finish(deciding: &mut Deciding<'_>, call: TrackedCall, result: ToolResult) {
@@ -233,6 +240,7 @@ pub(super) fn finish_with(
 
 /// Commits a result without calling hooks.
 fn finish_without_hooks(deciding: &mut Deciding<'_>, call: TrackedCall, result: ToolResult) {
+    let tool = call.tool.clone();
     deciding.commit(ToolFinished {
         call: call.id,
         tool: call.tool,
@@ -245,6 +253,10 @@ fn finish_without_hooks(deciding: &mut Deciding<'_>, call: TrackedCall, result: 
         plan: result.plan,
         facts: result.facts,
     });
+    if !result.tools.is_empty() {
+        let changed = ToolsChanged { added: result.tools, removed: Vec::new(), by: tool };
+        change::change_tools(deciding, &changed);
+    }
 }
 
 pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
@@ -256,7 +268,7 @@ pub(in crate::session) fn start_call(deciding: &mut Deciding<'_>, id: &CallId) {
         call: call.id,
         tool: call.tool.clone(),
         input: call.input.clone(),
-        again: false,
+        again: call.answer.is_some(),
         outside,
         replaced_by,
     });
@@ -306,6 +318,7 @@ fn run_tool(deciding: &mut Deciding<'_>, id: &CallId, memory: Option<Json>) {
         rules: deciding.state.rules_sought(),
         looks_before,
         looks_at_workspace: looks_before && is_last,
+        answer: call.answer.clone(),
     };
     deciding.open(Effect::RunTool(run));
 }

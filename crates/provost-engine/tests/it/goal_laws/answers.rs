@@ -46,6 +46,8 @@ pub(super) fn tool_result(kind: u8) -> ToolResult {
         Box::new(Plan { items: (0..kind % 4).map(item).collect() })
     });
     ToolResult {
+        tools: Vec::new(),
+        asks: None,
         plan,
         status,
         output: format!("{} passed in {kind}ms", kind / 16 % 2),

@@ -1,0 +1,119 @@
+//! Arguments of the commands about MCP.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use provost_event::SandboxMode;
+
+use crate::completing;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Adds a server to your own settings; or the servers of another program's file.
+    Add(McpAddArgs),
+    /// Lists the servers of the settings, with whether you have agreed to them.
+    List(McpListArgs),
+    /// Shows a server: how it is reached, its tools as you agreed to them, and what they cost.
+    Show(McpServerArgs),
+    /// Starts a server, lists its tools as they are now, and calls one if you say which.
+    Test(McpTestArgs),
+    /// Shows what a server's tools are, or what is different now, and asks for your consent.
+    Trust(McpTrustArgs),
+    /// Removes a server from your own settings, and forgets what you agreed to of it.
+    Remove {
+        /// Its name.
+        #[arg(add = completing::mcp_servers())]
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = ADD_HELP)]
+pub(crate) struct McpAddArgs {
+    /// Its name, which is part of the names of its tools: mcp__NAME__TOOL.
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    pub(crate) name: Option<String>,
+    /// Its program, with its arguments.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
+    pub(crate) command: Vec<String>,
+    /// Its address, for one that is reached by HTTP.
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// A header of each request, with the variable that holds its value; can be given more than once.
+    #[arg(long, value_name = "HEADER=VARIABLE", requires = "url")]
+    pub(crate) header: Vec<String>,
+    /// A variable that its program gets besides, such as TOKEN='${MY_TOKEN}'; can be given more than once.
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
+    pub(crate) env: Vec<String>,
+    /// A tool that agents may have, instead of all; can be given more than once.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Vec<String>,
+    /// A tool that may be called again after a lost connection; can be given more than once.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) idempotent: Vec<String>,
+    /// Show models its tools in full, however many tools there are.
+    #[arg(long)]
+    pub(crate) always_load: bool,
+    /// The mode of its sandbox, instead of the agents'.
+    #[arg(long, value_name = "MODE", conflicts_with = "url",
+        value_parser = PossibleValuesParser::new(SandboxMode::ALL.map(SandboxMode::name)))]
+    pub(crate) sandbox: Option<String>,
+    /// A host that its program reaches, and no others; can be given more than once.
+    #[arg(long, value_name = "HOST", conflicts_with = "url")]
+    pub(crate) allow_host: Vec<String>,
+    /// Add the servers of this file of another program, such as .mcp.json.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
+}
+
+const ADD_HELP: &str = "\
+provost mcp add memory -- npx -y @modelcontextprotocol/server-memory@2026.8.31 · \
+provost mcp add issues --url https://mcp.example.com/ --header Authorization=ISSUES_AUTHORIZATION · \
+provost mcp add --from .mcp.json. Then `provost mcp trust NAME` shows its tools and asks.";
+
+#[derive(Debug, Args)]
+pub(crate) struct McpListArgs {
+    /// Print a line of JSON for each.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpServerArgs {
+    /// Its name.
+    #[arg(add = completing::mcp_servers())]
+    pub(crate) name: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpTestArgs {
+    /// Its name.
+    #[arg(add = completing::mcp_servers())]
+    pub(crate) name: String,
+    /// Call this tool, by the server's name of it.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) call: Option<String>,
+    /// The arguments of the call, as a JSON object.
+    #[arg(long, value_name = "JSON", requires = "call")]
+    pub(crate) arguments: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct McpTrustArgs {
+    /// Its name.
+    #[arg(add = completing::mcp_servers())]
+    pub(crate) name: String,
+    /// Agree to what is listed, unasked.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Forget what you agreed to: its tools aren't used any more.
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) revoke: bool,
+}
