@@ -100,7 +100,7 @@ pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopCheckCutShort, StopHookVerdict, StopVerdicts};
 pub use terminal::{
     AskKind, AskOption, Blocker, Channel, CompletionScope, EvidenceSource, Exit, ExternalPolicy,
-    OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
+    OptionMeaning, ProgramActivity, ProgramCall, ProgramChange, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
     TerminalState, WindowSize,
 };
 pub use tool::{Access, Freeform, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};

@@ -119,18 +119,18 @@ pub(super) const ASKED: &str = r#"{"jsonrpc":"2.0","id":9,"method":"session/requ
 fn acp_is_answered_once_and_only_for_this_time() {
     let mut acp = at_work();
     acp.read(ASKED);
-    let reply = acp.approve("acp-7-9").unwrap();
+    let reply = acp.approve("acp-7-1").unwrap();
     assert_eq!(
-        reply.line,
+        reply.lines.concat(),
         r#"{"id":9,"jsonrpc":"2.0","result":{"outcome":{"optionId":"once","outcome":"selected"}}}"#
     );
     assert_eq!(reply.choice, "Allow");
-    assert_eq!(acp.approve("acp-7-9"), Err(NoReply::NotAsked));
+    assert_eq!(acp.approve("acp-7-1"), Err(NoReply::NotAsked));
     acp.read(ASKED);
-    assert!(acp.refuse("acp-7-9", "why").unwrap().line.contains(r#""optionId":"no""#));
+    assert!(acp.refuse("acp-7-1", "why").unwrap().lines.concat().contains(r#""optionId":"no""#));
     acp.read(&ASKED.replace("allow_once", "allow_always").replace("reject_once", "reject_never"));
-    assert_eq!(acp.approve("acp-7-9"), Err(NoReply::NotOffered));
-    assert!(acp.refuse("acp-7-9", "why").unwrap().line.contains(r#""outcome":{"outcome":"cancelled"}"#));
+    assert_eq!(acp.approve("acp-7-1"), Err(NoReply::NotOffered));
+    assert!(acp.refuse("acp-7-1", "why").unwrap().lines.concat().contains(r#""outcome":{"outcome":"cancelled"}"#));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn acp_takes_its_questions_back_when_it_is_done_or_stopped() {
         &mut acp,
         r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"max_turn_requests"}}"#,
         expect![[r#"
-            < Withdrawn("acp-7-9")
+            < Withdrawn("acp-7-1")
             < Done(Short("max turn requests"))
         "#]],
     );

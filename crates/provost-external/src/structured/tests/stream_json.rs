@@ -73,11 +73,11 @@ fn stream_json_asks_and_is_answered_with_the_very_arguments_or_the_reason() {
         "#]],
     );
     assert_eq!(
-        reader.approve("r1").unwrap().line,
+        reader.approve("r1").unwrap().lines.concat(),
         r#"{"response":{"request_id":"r1","response":{"behavior":"allow","updatedInput":{"command":"touch a","description":"Touch"}},"subtype":"success"},"type":"control_response"}"#
     );
     assert_eq!(
-        reader.refuse("r2", "not there").unwrap().line,
+        reader.refuse("r2", "not there").unwrap().lines.concat(),
         r#"{"response":{"request_id":"r2","response":{"behavior":"deny","message":"not there"},"subtype":"success"},"type":"control_response"}"#
     );
     for gone in ["r1", "r2", "r3"] {
