@@ -68,6 +68,7 @@ pub(super) struct AppServer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Greeted(u64),
+    Account(u64),
     Starts(u64),
     Resumes(u64),
     Ready,
@@ -119,6 +120,7 @@ impl AppServer {
         }
         match (self.stage, &self.work) {
             (Stage::Greeted(waits), _) if waits == id => self.greeted(answer),
+            (Stage::Account(waits), _) if waits == id => self.may_work(answer),
             (Stage::Starts(waits), _) if waits == id => self.opened(answer),
             (Stage::Resumes(waits), _) if waits == id => self.resumed(answer),
             (_, Work::Begins(waits)) if *waits == id => self.begun(answer),
@@ -131,16 +133,24 @@ impl AppServer {
             return StreamItem::Unfit(why).into();
         }
         let initialized = json!({"method": "initialized"}).to_string();
-        let opens = match self.wanted.clone() {
-            None => self.start(),
-            Some(thread) => {
-                let params = json!({"threadId": thread, "cwd": self.folder, "excludeTurns": true});
-                let (id, line) = self.call("thread/resume", &params);
-                self.stage = Stage::Resumes(id);
-                line
-            }
-        };
-        ParsedLine { replies: vec![initialized, opens], ..ParsedLine::default() }
+        let (id, account) = self.call("account/read", &json!({"refreshToken": false}));
+        self.stage = Stage::Account(id);
+        ParsedLine { replies: vec![initialized, account], ..ParsedLine::default() }
+    }
+
+    /// Without an account that its provider needs, every turn would fail after some time. An older server doesn't know the
+    /// question.
+    fn may_work(&mut self, answer: &Value) -> ParsedLine {
+        let needs_account = answer.pointer("/result/requiresOpenaiAuth") == Some(&Value::Bool(true));
+        if needs_account && answer.pointer("/result/account").is_none_or(Value::is_null) {
+            let why = "it has no account (log in with the program itself first)";
+            return StreamItem::Locked(why.to_owned()).into();
+        }
+        let Some(thread) = self.wanted.clone() else { return ParsedLine::reply(self.start()) };
+        let params = json!({"threadId": thread, "cwd": self.folder, "excludeTurns": true});
+        let (id, line) = self.call("thread/resume", &params);
+        self.stage = Stage::Resumes(id);
+        ParsedLine::reply(line)
     }
 
     fn opened(&mut self, answer: &Value) -> ParsedLine {
@@ -186,15 +196,20 @@ impl AppServer {
             ParsedLine::reply(json!({"id": id, "error": error}).to_string())
         };
         let Some(consent) = Consent::of(method, params) else { return refused("not offered") };
-        let is_doubled = self.asks.values().any(|ask| ask.id == *id);
-        if self.work == Work::None || self.asks.len() >= ASKS_MAX || is_doubled {
-            return ParsedLine::reply(OpenAsk::new(id.clone(), consent, params).refusal());
+        let open = OpenAsk::new(id.clone(), consent, params);
+        if self.work == Work::None || self.asks.len() >= ASKS_MAX {
+            return ParsedLine::reply(open.refusal());
+        }
+        let withdrawn = self.resolved(id);
+        if withdrawn.is_some() {
+            // The answer to one of them would count for both.
+            return ParsedLine { said: withdrawn.into_iter().collect(), ..ParsedLine::reply(open.refusal()) };
         }
         self.asked = self.asked.saturating_add(1);
         let fingerprint = format!("codex-{}-{}", self.pid, self.asked);
         let item = text(params, "/itemId").and_then(|item| self.items.get(item));
         let ask = asking::ask(fingerprint.clone(), consent, params, item, &self.folder);
-        self.asks.insert(fingerprint, OpenAsk::new(id.clone(), consent, params));
+        self.asks.insert(fingerprint, open);
         [StreamItem::Begun, StreamItem::Ask(ask.settled())].into_iter().collect()
     }
 
@@ -206,7 +221,9 @@ impl AppServer {
                 StreamItem::Begun.into()
             }
             "item/completed" => self.items.completed(params, is_ours && self.work != Work::None),
-            "serverRequest/resolved" => self.resolved(params),
+            "serverRequest/resolved" => {
+                self.resolved(params.get("requestId").unwrap_or(&Value::Null)).into_iter().collect()
+            }
             "thread/tokenUsage/updated" if is_ours => {
                 usage(params).map(|usage| StreamItem::Used(Used::Session(usage))).into_iter().collect()
             }
@@ -227,13 +244,11 @@ impl AppServer {
         }
     }
 
-    /// The server no longer waits for the answer to a request.
-    fn resolved(&mut self, params: &Value) -> ParsedLine {
-        let id = params.get("requestId").unwrap_or(&Value::Null);
-        let name = self.asks.iter().find(|(_, ask)| ask.id == *id).map(|(name, _)| name.clone());
-        let Some(name) = name else { return ParsedLine::default() };
+    /// The question of this request is open no longer.
+    fn resolved(&mut self, id: &Value) -> Option<StreamItem> {
+        let name = self.asks.iter().find(|(_, ask)| ask.id == *id).map(|(name, _)| name.clone())?;
         self.asks.remove(&name);
-        StreamItem::Withdrawn(name).into()
+        Some(StreamItem::Withdrawn(name))
     }
 
     fn completed(&mut self, params: &Value) -> ParsedLine {

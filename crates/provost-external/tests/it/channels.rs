@@ -12,7 +12,7 @@ async fn asked(talk: &Talk) -> Vec<String> {
     let log = talk.stage.log().await;
     let asked = log.iter().filter_map(|record| match &record.entry {
         Entry::Gate(GateEntry::ApprovalRequested(asked)) => {
-            Some(format!("{} {}", asked.call.name, asked.call.input.text()))
+            Some(format!("{} {}", asked.tool, asked.input.text()))
         }
         _ => None,
     });
@@ -150,6 +150,17 @@ async fn a_program_that_does_not_know_the_stream_is_driven_at_the_terminal() {
     let noted = talk.noted().await.join("\n");
     assert!(noted.contains("structured stream can't be used") && noted.contains("unknown option: old"), "{noted}");
     assert_eq!(talk.stage.left_running(), 0);
+}
+
+#[tokio::test]
+async fn a_program_without_a_login_suspends_and_is_not_tried_at_the_terminal() {
+    let talk = Talk::new(Speaks::Codex);
+    let policy = talk.policy_with(|external| external.profile = "speaks-locked".to_owned(), |_| {});
+    let outcome = talk.run("hello", policy).await;
+    let Outcome::Paused { why: PauseReason::Model(trouble) } = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(trouble.class, ErrorClass::Unauthorized);
+    assert!(trouble.message.contains("log in with the program itself first"), "{trouble:?}");
+    assert_eq!(talk.prompts(), [] as [&str; 0]);
 }
 
 #[tokio::test]

@@ -141,6 +141,8 @@ class AppServer(Agent):
             method, params = message.get("method"), message.get("params")
             if method == "initialize":
                 self.result(message, {"userAgent": "fake/1"})
+            elif method == "account/read":
+                self.result(message, {"account": None, "requiresOpenaiAuth": "locked" in args})
             elif method == "thread/start":
                 self.begin(None)
                 self.opened(message)

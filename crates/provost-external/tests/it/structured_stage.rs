@@ -56,8 +56,8 @@ impl Speaks {
     }
 }
 
-/// A program that doesn't know its stream, and one that has options of which only `speaks.py` counts there.
-fn others() -> [Profile; 2] {
+/// A program that doesn't know its stream, one without a login, and one that has options of which only `speaks.py` counts there.
+fn others() -> [Profile; 3] {
     let of = |name: &str, channel: &str| {
         let text = format!(
             "name = \"{name}\"\nkind = \"plain\"\ninherits = \"generic\"\n[program]\ncommands = [\"speaks\"]\n[[channels]]\n{channel}\n"
@@ -66,6 +66,7 @@ fn others() -> [Profile; 2] {
     };
     [
         of("speaks-old", "format = \"acp\"\nargs = [\"old\"]"),
+        of("speaks-locked", "format = \"codex-app-server\"\nargs = [\"codex\", \"locked\"]"),
         of("speaks-options", "format = \"acp\"\nargs = [\"acp\"]\noptions = { \"--known\" = [] }"),
     ]
 }

@@ -82,7 +82,8 @@ pub(super) fn ask(asked: AskedCall<'_>) -> StreamAsk {
         }
         AskKind::Edit | AskKind::Read => only(paths(call, folder)),
         AskKind::Network => first_text(call, &["/rawInput/url"]).map(str::to_owned),
-        AskKind::Tool => title.map(str::to_owned),
+        // A title may be the model's own words.
+        AskKind::Tool => first_text(call, &["/_meta/toolName"]).map(str::to_owned),
         AskKind::Trust | AskKind::Other => None,
     };
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -18,7 +18,7 @@ const CALLS_MAX: usize = 64;
 const CONTENT: &str = "content";
 
 /// The fields of a call that a question may need.
-const PARTICULARS: [&str; 5] = ["title", "kind", "rawInput", "locations", CONTENT];
+const PARTICULARS: [&str; 6] = ["title", "kind", "rawInput", "locations", "_meta", CONTENT];
 
 /// The agent's calls of its own tools, as far as it reported them: a question may refer to one without its
 /// details.

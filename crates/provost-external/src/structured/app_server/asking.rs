@@ -112,12 +112,13 @@ pub(super) fn ask(
         Consent::Rights => About::unread(params.get("permissions").map(Value::to_string)),
         Consent::Elicitation => About::unread(text(params, "/serverName").map(str::to_owned)),
     };
-    let question = match (reason.is_empty(), consent) {
-        (false, _) => reason,
-        (true, Consent::Command) => "Run this command?".to_owned(),
-        (true, Consent::FileChange) => "Make these changes?".to_owned(),
-        (true, Consent::Rights | Consent::Elicitation) => String::new(),
+    let unsaid = match kind {
+        AskKind::Command => "Run this command?",
+        AskKind::Network => "Let it use the network?",
+        AskKind::Edit => "Make these changes?",
+        AskKind::Read | AskKind::Tool | AskKind::Trust | AskKind::Other => "",
     };
+    let question = if reason.is_empty() { unsaid.to_owned() } else { reason };
     let options = vec![option(ACCEPT, OptionMeaning::ApproveOnce), option(DECLINE, OptionMeaning::Deny)];
     StreamAsk { fingerprint, kind, question, subject, hint, options }
 }

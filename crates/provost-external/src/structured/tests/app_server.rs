@@ -6,15 +6,16 @@ use super::super::app_server::AppServer;
 use super::super::format::{Format, NoReply, Opening};
 use super::{OPENING, check};
 
-/// A reader that has started thread `t`; its prompt, request 3, is turn `u`.
+/// A reader that has started thread `t`; its prompt, request 4, is turn `u`.
 fn at_work() -> AppServer {
     let mut server = AppServer::new(OPENING);
     server.open();
     server.read(r#"{"id":1,"result":{"userAgent":"codex/1"}}"#);
-    server.read(r#"{"id":2,"result":{"thread":{"id":"t"},"model":"m"}}"#);
+    server.read(r#"{"id":2,"result":{"account":null,"requiresOpenaiAuth":false}}"#);
+    server.read(r#"{"id":3,"result":{"thread":{"id":"t"},"model":"m"}}"#);
     assert!(server.is_ready());
     server.prompt("do it");
-    server.read(r#"{"id":3,"result":{"turn":{"id":"u","status":"inProgress"}}}"#);
+    server.read(r#"{"id":4,"result":{"turn":{"id":"u","status":"inProgress"}}}"#);
     server
 }
 
@@ -27,11 +28,13 @@ fn codex_starts_a_thread_and_tells_its_messages_its_usage_and_its_end() {
         r#"
         {"id":1,"result":{"userAgent":"codex/1"}}
         {"method":"remoteControl/status/changed","params":{"status":"disabled"}}
-        {"id":2,"result":{"thread":{"id":"t"},"model":"m"}}
+        {"id":2,"result":{"account":{"type":"apiKey"},"requiresOpenaiAuth":true}}
+        {"id":3,"result":{"thread":{"id":"t"},"model":"m"}}
         "#,
         expect![[r#"
             > {"method":"initialized"}
-            > {"id":2,"method":"thread/start","params":{"cwd":"/w"}}
+            > {"id":2,"method":"account/read","params":{"refreshToken":false}}
+            > {"id":3,"method":"thread/start","params":{"cwd":"/w"}}
             < Session("t")
             < Model("m")
         "#]],
@@ -39,13 +42,13 @@ fn codex_starts_a_thread_and_tells_its_messages_its_usage_and_its_end() {
     assert_eq!(
         server.prompt("two\nlines"),
         [
-            r#"{"id":3,"method":"turn/start","params":{"input":[{"text":"two\nlines","text_elements":[],"type":"text"}],"threadId":"t"}}"#
+            r#"{"id":4,"method":"turn/start","params":{"input":[{"text":"two\nlines","text_elements":[],"type":"text"}],"threadId":"t"}}"#
         ]
     );
     check(
         &mut server,
         r#"
-        {"id":3,"result":{"turn":{"id":"u","status":"inProgress"}}}
+        {"id":4,"result":{"turn":{"id":"u","status":"inProgress"}}}
         {"method":"warning","params":{"threadId":"t","message":"Model metadata not found."}}
         {"method":"turn/started","params":{"threadId":"t","turn":{"id":"u","status":"inProgress"}}}
         {"method":"item/completed","params":{"threadId":"t","item":{"type":"userMessage","id":"1","content":[]}}}
@@ -61,6 +64,18 @@ fn codex_starts_a_thread_and_tells_its_messages_its_usage_and_its_end() {
         [1, 2]
         "#,
         expect![[r#"
+            < Notice("Model metadata not found.")
+            < Begun
+            < Begun
+            < Activity(Call(ProgramCall { kind: Command, subject: "touch a", succeeded: false, changes: [] }))
+            < Begun
+            < Begun
+            < Break
+            < Text("Created.")
+            < Used by session 140 40 50 10 5
+            < Error("Reconnecting... 1/5 (status 500)")
+            < Done(Whole)
+            malformed
         "#]],
     );
 }
@@ -86,6 +101,30 @@ fn codex_asks_with_the_script_that_a_shell_runs_and_with_the_folder_where_it_is_
         {"method":"item/tool/requestUserInput","id":11,"params":{"threadId":"t","questions":[]}}
         "#,
         expect![[r#"
+            < Begun
+            < Ask codex-7-1 Command `touch proof.txt` (May I?) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Ask codex-7-2 Command `cd '/w/it'\''s' && touch it\'s && echo "a 'b' $HOME" > 'x y'` (Run this command?) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Ask codex-7-3 Command `/bin/bash -lc 'touch a' b` (Run this command?) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Ask codex-7-4 Other `-` (Run this command?: rm x) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Ask codex-7-5 Network `https://example.org` (Run this command?) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Begun
+            < Ask codex-7-6 Edit `/w/a` (Make these changes?) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Ask codex-7-7 Edit `-` (Make these changes?: /w/a (and later changes below /w)) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Begun
+            < Ask codex-7-8 Edit `-` (Make these changes?: /w/a, /etc/b) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Ask codex-7-9 Other `-` (More: {"network":{"enabled":true}}) accept=ApproveOnce, decline=Deny
+            < Begun
+            < Ask codex-7-10 Other `-` (Really?: s) accept=ApproveOnce, decline=Deny
+            > {"error":{"code":-32601,"message":"not offered"},"id":10}
+            > {"error":{"code":-32601,"message":"not offered"},"id":11}
         "#]],
     );
 }
@@ -105,12 +144,12 @@ fn codex_is_answered_once_and_a_refusal_is_followed_by_its_reason() {
         reply.lines,
         [
             r#"{"id":"q","result":{"decision":"decline"}}"#,
-            r#"{"id":4,"method":"turn/steer","params":{"expectedTurnId":"u","input":[{"text":"not today","text_elements":[],"type":"text"}],"threadId":"t"}}"#
+            r#"{"id":5,"method":"turn/steer","params":{"expectedTurnId":"u","input":[{"text":"not today","text_elements":[],"type":"text"}],"threadId":"t"}}"#
         ]
     );
     check(
         &mut server,
-        r#"{"id":4,"error":{"code":-32600,"message":"no active turn to steer"}}"#,
+        r#"{"id":5,"error":{"code":-32600,"message":"no active turn to steer"}}"#,
         expect![[r#"
             < Untold("not today")
         "#]],
@@ -128,7 +167,7 @@ fn codex_is_answered_once_and_a_refusal_is_followed_by_its_reason() {
         server.interrupt(),
         [
             r#"{"id":"q","result":{"decision":"cancel"}}"#,
-            r#"{"id":5,"method":"turn/interrupt","params":{"threadId":"t","turnId":"u"}}"#
+            r#"{"id":6,"method":"turn/interrupt","params":{"threadId":"t","turnId":"u"}}"#
         ]
     );
 }
@@ -160,14 +199,16 @@ fn codex_resumes_a_thread_and_starts_another_where_it_is_lost() {
         &mut server,
         r#"
         {"id":1,"result":{"userAgent":"codex/1"}}
-        {"error":{"code":-32600,"message":"no rollout found for thread id old"},"id":2}
-        {"id":3,"result":{"thread":{"id":"new"},"model":"m"}}
+        {"error":{"code":-32601,"message":"unknown method"},"id":2}
+        {"error":{"code":-32600,"message":"no rollout found for thread id old"},"id":3}
+        {"id":4,"result":{"thread":{"id":"new"},"model":"m"}}
         "#,
         expect![[r#"
             > {"method":"initialized"}
-            > {"id":2,"method":"thread/resume","params":{"cwd":"/w","excludeTurns":true,"threadId":"old"}}
+            > {"id":2,"method":"account/read","params":{"refreshToken":false}}
+            > {"id":3,"method":"thread/resume","params":{"cwd":"/w","excludeTurns":true,"threadId":"old"}}
             < Lost("no rollout found for thread id old")
-            > {"id":3,"method":"thread/start","params":{"cwd":"/w"}}
+            > {"id":4,"method":"thread/start","params":{"cwd":"/w"}}
             < Session("new")
             < Model("m")
         "#]],

@@ -20,7 +20,8 @@ fn asked_of(path: &str) -> [(Option<String>, String); 2] {
     let mut codex = AppServer::new(OPENING);
     codex.open();
     codex.read(r#"{"id":1,"result":{}}"#);
-    codex.read(r#"{"id":2,"result":{"thread":{"id":"t"}}}"#);
+    codex.read(r#"{"id":2,"result":{}}"#);
+    codex.read(r#"{"id":3,"result":{"thread":{"id":"t"}}}"#);
     codex.prompt("do it");
     let change = json!({"path": path, "kind": {"type": "add"}, "diff": ""});
     let item = json!({"type": "fileChange", "id": "f", "changes": [change]});

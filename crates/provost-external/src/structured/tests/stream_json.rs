@@ -40,9 +40,9 @@ fn stream_json_tells_each_message_once_and_charges_each_call_once() {
             < Break
             < Text("Only here")
             < Done(Whole)
-            < Done(Failed("API Error: 400 the mock is broken"))
-            < Done(Short("error max turns"))
-            < Done(Failed("it broke"))
+            < Done(Failed(Failing { why: "API Error: 400 the mock is broken", class: None }))
+            < Done(Cut("it has reached its own limit of turns"))
+            < Done(Failed(Failing { why: "it broke", class: None }))
             malformed
         "#]],
     );
@@ -93,6 +93,7 @@ fn stream_json_that_was_interrupted_has_stopped_and_not_failed() {
         [r#"{"request":{"subtype":"interrupt"},"request_id":"interrupt-1","type":"control_request"}"#]
     );
     let line = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
-    assert_eq!(script(&mut reader, line), "< Done(Short(\"error during execution\"))\n");
-    assert_eq!(script(&mut reader, line), "< Done(Failed(\"error_during_execution\"))\n");
+    assert_eq!(script(&mut reader, line), "< Done(Cancelled)\n");
+    let failed = "< Done(Failed(Failing { why: \"error_during_execution\", class: None }))\n";
+    assert_eq!(script(&mut reader, line), failed);
 }
