@@ -83,7 +83,8 @@ class Case:
             distrust(self.name, self.home, self.work)
         self.env.update(variables)
         os.makedirs(f"{self.home}/.config/provost")
-        own = f"[exec]\nenv = {json.dumps(list(variables))}\n{self.story.exec_settings}"
+        # The key of the scripted provider would lead the agent's calls to the real one by way of the gateway.
+        own = f"[exec]\nunmetered = true\nenv = {json.dumps(list(variables))}\n{self.story.exec_settings}"
         with open(f"{self.home}/.config/provost/config.toml", "w", encoding="utf-8") as file:
             file.write(f"{self.story.settings}{own}{self.story.stop_hooks}")
         program = install(self.name, self.options.agents)
@@ -217,7 +218,7 @@ def main():
     options.add_argument("--results", help="a file that keeps the results; those of earlier runs stay in the table")
     options.add_argument("--table", help="the file for the table; standard output otherwise")
     options = options.parse_args()
-    options.provost = os.path.abspath(options.provost)
+    options.provost, options.agents = os.path.abspath(options.provost), os.path.abspath(options.agents)
     results = Results(options.results)
     for name in options.names:
         with tempfile.TemporaryDirectory() as home:

@@ -35,7 +35,10 @@ class Results:
         heads = [f"{agent} {versions.get(agent, '')}, {channel}" for agent, channel in columns]
         lines = ["| story | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
         notes = []
+        told = {key.split("/")[2] for key in self.kept["came"]}
         for name, story in stories.items():
+            if name not in told:
+                continue
             cells = [self.cell((*column, name), notes) for column in columns]
             lines.append(f"| {name}: {story.__doc__.strip().splitlines()[0]} | " + " | ".join(cells) + " |")
         lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))] if notes else []

@@ -143,8 +143,7 @@ impl Drivers {
         match channels.front() {
             Some(ProgramChannel::Stream(stream)) => {
                 let profile = profile_of(&self.options, exchange.policy)?;
-                let driver =
-                    StructuredDriver::new(stream.clone(), &profile, &self.options, exchange.session);
+                let driver = StructuredDriver::new(stream.clone(), &profile, &self.options, exchange.session);
                 Ok(Driver::Structured(Box::new(driver)))
             }
             Some(ProgramChannel::Terminal) | None => {
@@ -230,7 +229,8 @@ impl Drivers {
                 Driver::Terminal(driver) => driver,
                 Driver::Structured(driver) => {
                     let came = driver.exchange(&mut exchange, cancel).await;
-                    let Some(why) = came.as_ref().err().filter(|_| driver.is_unfit() && channels.len() > 1) else {
+                    let Some(why) = came.as_ref().err().filter(|_| driver.is_unfit() && channels.len() > 1)
+                    else {
                         return came;
                     };
                     driver.close(cancel).await;

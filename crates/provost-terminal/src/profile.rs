@@ -104,8 +104,8 @@ pub use boxed::SandboxedStart;
 pub use channel::{ProgramChannel, StreamFormat, StructuredChannel};
 pub use gateway::{GatewayFamily, GatewayRoute, RouteValues};
 pub use options::consents_plainly;
-pub use subject::is_seen_whole;
 pub(crate) use rule::{Gate, Match, Region, Rule, RuleEvent, bare};
+pub use subject::is_seen_whole;
 
 /// The profile of a program.
 #[derive(Debug, Clone)]

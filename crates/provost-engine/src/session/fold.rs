@@ -3,9 +3,9 @@
 use provost_event::{
     AgentEntry, AssistantMessage, Compacted, CompactionKind, ConversationEntry, Elapsed, Entry,
     FinalSummaryFinished, GateEntry, GoalEntry, HookTrigger, HooksDecided, ItemKind, LifecycleEntry,
-    ModelCalled, ModelChanged, ModelEntry, Outcome, ProgramActivity, Purpose, ResumeCause, Resumed, Retry, SessionStarted,
-    StopVerdicts, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry, ToolFinished,
-    ToolStatus, UserMessage, WorktreeEntry,
+    ModelCalled, ModelChanged, ModelEntry, Outcome, ProgramActivity, Purpose, ResumeCause, Resumed, Retry,
+    SessionStarted, StopVerdicts, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry,
+    ToolFinished, ToolStatus, UserMessage, WorktreeEntry,
 };
 
 use super::calls::HooksOnCall;

@@ -6,8 +6,9 @@ use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalScope, AskKind, AskOption, Block, Blocker, Budget,
     BudgetEntry, CallId, Channel, CompletionScope, Entry, ErrorClass, EvidenceSource, Exit, ExternalPolicy,
     Metering, MicroDollars, ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Plan, PlanItem,
-    PlanStatus, Priority, ProgramActivity, ProgramCall, ProgramChange, RunPolicy, Seq, StopHookVerdict, StopReason, TerminalAsk, TerminalEntry, TerminalEvent, TerminalEvidence,
-    TerminalNoted, TerminalState, ToolStatus, Usage, WindowSize,
+    PlanStatus, Priority, ProgramActivity, ProgramCall, ProgramChange, RunPolicy, Seq, StopHookVerdict,
+    StopReason, TerminalAsk, TerminalEntry, TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState,
+    ToolStatus, Usage, WindowSize,
 };
 
 use crate::tree_world::{self, Tree};

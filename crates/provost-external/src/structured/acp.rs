@@ -292,9 +292,10 @@ fn stopped(reason: Option<&str>) -> Done {
         Some("max_turn_requests") => Done::Cut("it has reached its own limit of requests".to_owned()),
         Some("cancelled") => Done::Cancelled,
         Some("refusal") => Done::Failed(Failing::of(ErrorClass::Refusal, "its model refuses to go on")),
-        Some(reason) => {
-            Done::Failed(Failing::said(format!("it has stopped before it was done: {}", reason.replace('_', " "))))
-        }
+        Some(reason) => Done::Failed(Failing::said(format!(
+            "it has stopped before it was done: {}",
+            reason.replace('_', " ")
+        ))),
         None => Done::Failed(Failing::said("it has ended its turn without a reason")),
     }
 }

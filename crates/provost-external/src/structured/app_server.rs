@@ -169,10 +169,7 @@ impl AppServer {
     fn resumed(&mut self, answer: &Value) -> ParsedLine {
         match refusal(answer) {
             None => self.opened(answer),
-            Some(why) => ParsedLine {
-                said: vec![StreamItem::Lost(why)],
-                ..ParsedLine::reply(self.start())
-            },
+            Some(why) => ParsedLine { said: vec![StreamItem::Lost(why)], ..ParsedLine::reply(self.start()) },
         }
     }
 
@@ -233,9 +230,10 @@ impl AppServer {
             "error" if is_ours && params.get("willRetry") == Some(&Value::Bool(true)) => {
                 StreamItem::Error(words(params.get("error").unwrap_or(&Value::Null))).into()
             }
-            "model/rerouted" if is_ours => {
-                text(params, "/toModel").map(|model| StreamItem::Model(model.to_owned())).into_iter().collect()
-            }
+            "model/rerouted" if is_ours => text(params, "/toModel")
+                .map(|model| StreamItem::Model(model.to_owned()))
+                .into_iter()
+                .collect(),
             "warning" | "configWarning" | "guardianWarning" => {
                 let words = first_text(params, &["/message", "/summary"]);
                 words.map(|words| StreamItem::Notice(words.to_owned())).into_iter().collect()
@@ -263,7 +261,9 @@ impl AppServer {
             Some("interrupted") => Done::Cancelled,
             Some("failed") => Done::Failed(failing(turn.get("error").unwrap_or(&Value::Null))),
             Some("inProgress") | None => return ParsedLine::default(),
-            Some(status) => Done::Failed(Failing::said(format!("it has stopped before it was done: {status}"))),
+            Some(status) => {
+                Done::Failed(Failing::said(format!("it has stopped before it was done: {status}")))
+            }
         };
         if !is_present {
             return ParsedLine::default();

@@ -204,7 +204,12 @@ impl StructuredDriver {
         self.own_words = Some(TRY_AGAIN.to_owned());
     }
 
-    pub(super) fn answer_of(&mut self, content: Vec<Block>, stop: StopReason, exchange: &Exchange<'_>) -> Answer {
+    pub(super) fn answer_of(
+        &mut self,
+        content: Vec<Block>,
+        stop: StopReason,
+        exchange: &Exchange<'_>,
+    ) -> Answer {
         let (usage, cost) = self.meter.charge();
         let model = self.model.clone().unwrap_or_else(|| exchange.policy.program.clone());
         Answer { content, usage, cost, model, stop }
@@ -275,7 +280,6 @@ impl StructuredDriver {
         let activity = without_secrets(activity, &exchange.redactor);
         self.note(TerminalEvent::Activity(activity)).await.map_err(|error| storage(&error))
     }
-
 }
 
 async fn next_of(live: Option<&mut Live>) -> Came {
@@ -296,8 +300,9 @@ fn without_secrets(activity: ProgramActivity, redactor: &Redactor) -> ProgramAct
     match activity {
         ProgramActivity::Call(call) => {
             let changes = call.changes.into_iter().take(CHANGES_MAX);
-            let changes =
-                changes.map(|change| ProgramChange { path: clean(&change.path, redactor), ..change }).collect();
+            let changes = changes
+                .map(|change| ProgramChange { path: clean(&change.path, redactor), ..change })
+                .collect();
             let subject = clean(&call.subject, redactor);
             ProgramActivity::Call(ProgramCall { subject, changes, ..call })
         }

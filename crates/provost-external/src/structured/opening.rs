@@ -106,11 +106,7 @@ impl StructuredDriver {
             channel: Channel::Structured,
             recording: None,
         };
-        exchange
-            .log
-            .note(TerminalNoted::certain(started))
-            .await
-            .map_err(|error| ending::storage(&error))?;
+        exchange.log.note(TerminalNoted::certain(started)).await.map_err(|error| ending::storage(&error))?;
         self.state = TerminalState::Starting;
         if !format::asks(&self.channel) {
             let text =

@@ -74,7 +74,11 @@ impl StreamJson {
                 let errors =
                     event.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
                 let errors: Vec<_> = errors.iter().filter_map(Value::as_str).collect();
-                Done::Failed(Failing::said(if errors.is_empty() { kind.to_owned() } else { errors.join("; ") }))
+                Done::Failed(Failing::said(if errors.is_empty() {
+                    kind.to_owned()
+                } else {
+                    errors.join("; ")
+                }))
             }
             "error_during_execution" => Done::Cancelled,
             _ => Done::Failed(Failing::said(format!("it has stopped: {}", kind.replace('_', " ")))),

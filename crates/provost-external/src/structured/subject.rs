@@ -31,17 +31,19 @@ impl StreamAsk {
             !subject.trim().is_empty() && subject.len() <= SUBJECT_BYTES_MAX && is_plain(subject, kind)
         };
         let kept = subject.clone().filter(is_clear).filter(|_| consent_is_plain(&options));
-        let shown = shown(if question.trim().is_empty() { UNSAID } else { &question });
-        let question = match (&kept, subject.or(hint)) {
-            (None, Some(about)) if about != question => format!("{shown}: {}", self::shown(&about)),
-            _ => shown,
+        let about = subject.or(hint).filter(|about| kept.is_none() && *about != question);
+        let question = match (question.trim(), about) {
+            ("", None) => format!("{UNNAMED}, and doesn't say to what."),
+            ("", Some(about)) => format!("{UNNAMED}: {}", shown(&about)),
+            (_, None) => shown(&question),
+            (_, Some(about)) => format!("{}: {}", shown(&question), shown(&about)),
         };
         TerminalAsk { fingerprint, kind, question, subject: kept, options, default: None }
     }
 }
 
-/// The question of a program that names none.
-const UNSAID: &str = "It asks for consent, and doesn't say to what.";
+/// The beginning of a question that the program doesn't put in words.
+const UNNAMED: &str = "It asks for consent";
 
 /// Whether all of it is seen and stands where it is. A command may have several lines.
 fn is_plain(subject: &str, kind: AskKind) -> bool {

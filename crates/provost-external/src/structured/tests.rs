@@ -16,8 +16,7 @@ use super::stream_item::{StreamItem, Used};
 use super::stream_json::StreamJson;
 use acp::{ASKED, GREETED, at_work};
 
-const OPENING: Opening<'_> =
-    Opening { folder: "/w", session: None, pid: 7, command_titles: true };
+const OPENING: Opening<'_> = Opening { folder: "/w", session: None, pid: 7, command_titles: true };
 
 /// The results of the lines: `<` events, `>` replies.
 fn script(reader: &mut dyn Format, lines: &str) -> String {

@@ -33,7 +33,8 @@ async fn a_change_of_one_file_is_decided_by_rule_and_one_of_several_by_a_person(
         assert_eq!(asked(&talk).await, [] as [&str; 0], "{speaks:?}");
 
         let talk = Talk::new(speaks);
-        let run = talk.start(r#"change ["ok.txt", "secret.txt"]"#, allowing(&talk, "edit_file(ok.txt)")).await;
+        let run =
+            talk.start(r#"change ["ok.txt", "secret.txt"]"#, allowing(&talk, "edit_file(ok.txt)")).await;
         talk.stage.answers(Seq::START, no("not both")).await;
         assert_eq!(run.outcome().await, COMPLETED);
         assert!(talk.stage.file("secret.txt").is_none() && talk.stage.file("ok.txt").is_none());
@@ -45,7 +46,9 @@ async fn a_change_of_one_file_is_decided_by_rule_and_one_of_several_by_a_person(
 #[tokio::test]
 async fn a_name_with_an_unseen_character_is_put_to_a_person_who_sees_it() {
     for speaks in TYPED {
-        for (name, shown) in [("ok.txt\\u202e", "\\u{202e}"), ("ok.txt\\u001b[2K", "\\u{1b}"), ("ok.txt\\n", "\\n")] {
+        for (name, shown) in
+            [("ok.txt\\u202e", "\\u{202e}"), ("ok.txt\\u001b[2K", "\\u{1b}"), ("ok.txt\\n", "\\n")]
+        {
             let talk = Talk::new(speaks);
             let goal = format!(r#"change ["{name}"]"#);
             let run = talk.start(&goal, allowing(&talk, "edit_file(*)")).await;
@@ -148,7 +151,10 @@ async fn a_program_that_does_not_know_the_stream_is_driven_at_the_terminal() {
     assert_eq!(talk.run("hello", policy).await, COMPLETED, "{:#?}", talk.stage.told().await);
     assert_eq!(talk.heard(), ["start at a terminal", "line hello"]);
     let noted = talk.noted().await.join("\n");
-    assert!(noted.contains("structured stream can't be used") && noted.contains("unknown option: old"), "{noted}");
+    assert!(
+        noted.contains("structured stream can't be used") && noted.contains("unknown option: old"),
+        "{noted}"
+    );
     assert_eq!(talk.stage.left_running(), 0);
 }
 

@@ -39,7 +39,15 @@ async fn an_approved_command_is_run_once() {
         assert_eq!(run.outcome().await, COMPLETED, "{:#?}", talk.stage.told().await);
         assert_eq!(talk.stage.file("made").as_deref(), Some("run\n"), "{speaks:?}");
         let told = talk.stage.told().await.join("\n");
-        assert!(told.contains("asks: echo run >> made") && told.contains(if speaks == Speaks::Codex { "was answered: accept" } else { "was answered: allow" }), "{told}");
+        assert!(
+            told.contains("asks: echo run >> made")
+                && told.contains(if speaks == Speaks::Codex {
+                    "was answered: accept"
+                } else {
+                    "was answered: allow"
+                }),
+            "{told}"
+        );
         assert!(told.contains(r#"Text("exit status 0")"#), "{told}");
     }
 }

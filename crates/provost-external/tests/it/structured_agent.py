@@ -207,8 +207,7 @@ class AppServer(Agent):
             params = {"threadId": self.session, "turnId": self.turn, "itemId": "x", "command": joined,
                       "cwd": os.getcwd()}
             write({"method": "item/commandExecution/requestApproval", "id": 7, "params": params})
-        for _ in range(2):
-            heard(f"answer {read()['result']['decision']}")
+        heard(f"answer {read()['result']['decision']}")
 
     def text(self, text):
         item = {"type": "agentMessage", "id": "m", "text": text}

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use provost_engine::{Actor, JudgeCall, OwnCall, own_call, tokens_of};
 use provost_event::{
     AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, HookReport, LifecycleEntry,
-    ModelEntry, Plan, ProgramActivity, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus,
-    WorkspaceBaseline, WorktreeEntry,
+    ModelEntry, Plan, ProgramActivity, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, ToolCall,
+    ToolEntry, ToolFinished, ToolSpec, ToolStatus, WorkspaceBaseline, WorktreeEntry,
 };
 use tokio_util::sync::CancellationToken;
 

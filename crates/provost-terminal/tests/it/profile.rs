@@ -19,7 +19,8 @@ fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
 
 #[test]
 fn a_profile_names_its_channels_in_their_order_and_the_terminal_is_always_one() {
-    let of = |profile: &Profile| profile.channels.iter().map(ProgramChannel::name).collect::<Vec<_>>().join(" ");
+    let of =
+        |profile: &Profile| profile.channels.iter().map(ProgramChannel::name).collect::<Vec<_>>().join(" ");
     let shipped = |name: &str| of(&Profile::named(name).expect("a profile"));
     assert_eq!(shipped("codex"), "codex-app-server terminal");
     for name in ["gemini", "qwen", "opencode"] {

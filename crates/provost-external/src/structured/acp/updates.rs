@@ -57,7 +57,8 @@ impl ToolCalls {
 
 /// Adds the fields that `call` has; the output of a call doesn't take the place of its changes.
 fn extend(known: &mut Map<String, Value>, call: &Value) {
-    let has_changes = |content: Option<&Value>| content.is_some_and(|content| diffs(content).next().is_some());
+    let has_changes =
+        |content: Option<&Value>| content.is_some_and(|content| diffs(content).next().is_some());
     let keeps_content = has_changes(known.get(CONTENT)) && !has_changes(call.get(CONTENT));
     known.extend(told(call).filter(|(name, _)| !(keeps_content && name == CONTENT)));
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use provost_event::{
-    AskKind, Plan, PlanItem, PlanStatus, ProgramActivity, ProgramCall, ProgramChange,
-};
+use provost_event::{AskKind, Plan, PlanItem, PlanStatus, ProgramActivity, ProgramCall, ProgramChange};
 use serde_json::Value;
 
 use super::super::stream_item::{PLAN_ITEMS_MAX, ParsedLine, StreamItem};
@@ -52,9 +50,10 @@ impl Items {
                 let words = first_text(item, &["/text"]).map(|words| StreamItem::Text(words.to_owned()));
                 return [StreamItem::Begun, StreamItem::Break].into_iter().chain(words).collect();
             }
-            Some("commandExecution") => {
-                Some((AskKind::Command, text(item, "/command").map(|command| script_of(command).into_owned())))
-            }
+            Some("commandExecution") => Some((
+                AskKind::Command,
+                text(item, "/command").map(|command| script_of(command).into_owned()),
+            )),
             Some("fileChange") => Some((AskKind::Edit, Some(paths(item).join(", ")))),
             Some("mcpToolCall") => Some((AskKind::Tool, tool_name(item, "/server"))),
             Some("dynamicToolCall") => Some((AskKind::Tool, tool_name(item, "/namespace"))),
@@ -64,7 +63,8 @@ impl Items {
         let activity = event.map(|(kind, subject)| {
             let succeeded = has_succeeded(item);
             let changes = if succeeded { changes(item).map(change).collect() } else { Vec::new() };
-            let subject = subject.filter(|subject| !subject.is_empty()).unwrap_or_else(|| "unnamed".to_owned());
+            let subject =
+                subject.filter(|subject| !subject.is_empty()).unwrap_or_else(|| "unnamed".to_owned());
             StreamItem::Activity(ProgramActivity::Call(ProgramCall { kind, subject, succeeded, changes }))
         });
         std::iter::once(StreamItem::Begun).chain(activity).collect()

@@ -10,7 +10,8 @@ const OPTIONS: [&str; 2] = ["-lc", "-c"];
 
 /// The script that `command` gives to a shell; `command` itself if it is anything else, or can't be taken apart beyond doubt.
 pub(super) fn script_of(command: &str) -> Cow<'_, str> {
-    let Some([shell, option, script]) = words(command).and_then(|words| <[String; 3]>::try_from(words).ok()) else {
+    let Some([shell, option, script]) = words(command).and_then(|words| <[String; 3]>::try_from(words).ok())
+    else {
         return command.into();
     };
     let name = shell.rsplit('/').next().unwrap_or_default();

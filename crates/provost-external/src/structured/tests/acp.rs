@@ -130,7 +130,9 @@ fn acp_is_answered_once_and_only_for_this_time() {
     assert!(acp.refuse("acp-7-2", "why").unwrap().lines.concat().contains(r#""optionId":"no""#));
     acp.read(&ASKED.replace("allow_once", "allow_always").replace("reject_once", "reject_never"));
     assert_eq!(acp.approve("acp-7-3"), Err(NoReply::NotOffered));
-    assert!(acp.refuse("acp-7-3", "why").unwrap().lines.concat().contains(r#""outcome":{"outcome":"cancelled"}"#));
+    assert!(
+        acp.refuse("acp-7-3", "why").unwrap().lines.concat().contains(r#""outcome":{"outcome":"cancelled"}"#)
+    );
 }
 
 #[test]

@@ -108,9 +108,9 @@ fn codex_asks_with_the_script_that_a_shell_runs_and_with_the_folder_where_it_is_
             < Begun
             < Ask codex-7-3 Command `/bin/bash -lc 'touch a' b` (Run this command?) accept=ApproveOnce, decline=Deny
             < Begun
-            < Ask codex-7-4 Other `-` (Run this command?: rm x) accept=ApproveOnce, decline=Deny
+            < Ask codex-7-4 Other `-` (It asks for consent: rm x) accept=ApproveOnce, decline=Deny
             < Begun
-            < Ask codex-7-5 Network `https://example.org` (Run this command?) accept=ApproveOnce, decline=Deny
+            < Ask codex-7-5 Network `https://example.org` (Let it use the network?) accept=ApproveOnce, decline=Deny
             < Begun
             < Begun
             < Ask codex-7-6 Edit `/w/a` (Make these changes?) accept=ApproveOnce, decline=Deny
@@ -175,12 +175,21 @@ fn codex_is_answered_once_and_a_refusal_is_followed_by_its_reason() {
 #[test]
 fn codex_fails_with_the_class_that_it_names() {
     for (error, expected) in [
-        (r#"{"message":"status 401","codexErrorInfo":{"httpConnectionFailed":{"httpStatusCode":401}}}"#, "Unauthorized"),
+        (
+            r#"{"message":"status 401","codexErrorInfo":{"httpConnectionFailed":{"httpStatusCode":401}}}"#,
+            "Unauthorized",
+        ),
         (r#"{"message":"high demand","codexErrorInfo":"internalServerError"}"#, "Server"),
-        (r#"{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}"#, "RateLimited"),
+        (
+            r#"{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}"#,
+            "RateLimited",
+        ),
         (r#"{"message":"x","codexErrorInfo":"usageLimitExceeded"}"#, "QuotaUsedUp"),
         (r#"{"message":"x","codexErrorInfo":"contextWindowExceeded"}"#, "ContextExhausted"),
-        (r#"{"message":"x","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":null}}}"#, "Transport"),
+        (
+            r#"{"message":"x","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":null}}}"#,
+            "Transport",
+        ),
     ] {
         let line = format!(
             r#"{{"method":"turn/completed","params":{{"threadId":"t","turn":{{"id":"u","status":"failed","error":{error}}}}}}}"#

@@ -11,7 +11,8 @@ use super::acp::at_work;
 /// The subject and the question of a change of `path`, as each channel asks for it.
 fn asked_of(path: &str) -> [(Option<String>, String); 2] {
     let mut acp = at_work();
-    let call = json!({"toolCallId": "c", "title": "Edit a file", "kind": "edit", "locations": [{"path": path}]});
+    let call =
+        json!({"toolCallId": "c", "title": "Edit a file", "kind": "edit", "locations": [{"path": path}]});
     let options = json!([{"optionId": "y", "name": "Allow", "kind": "allow_once"}]);
     let params = json!({"sessionId": "s", "toolCall": call, "options": options});
     let line = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission", "params": params});
@@ -43,8 +44,26 @@ fn question(reader: &mut dyn Format, line: &Value) -> (Option<String>, String) {
 #[test]
 fn a_name_that_is_all_seen_is_what_a_rule_judges_whatever_it_looks_like() {
     let names = [
-        "ok.txt", "ok.txt' important data", "a \"b\".txt", "it's", "--force", "$(rm -rf x)", "`id`", "a;b", "a|b", "*",
-        "a\\nb", "1. Yes", "(y/n)", "ok.txt ... (3 more)", "\u{43e}k.txt", "о\u{301}k", "名前.txt", "a  b", "~/x", "../x",
+        "ok.txt",
+        "ok.txt' important data",
+        "a \"b\".txt",
+        "it's",
+        "--force",
+        "$(rm -rf x)",
+        "`id`",
+        "a;b",
+        "a|b",
+        "*",
+        "a\\nb",
+        "1. Yes",
+        "(y/n)",
+        "ok.txt ... (3 more)",
+        "\u{43e}k.txt",
+        "о\u{301}k",
+        "名前.txt",
+        "a  b",
+        "~/x",
+        "../x",
     ];
     for name in names {
         for (subject, _) in asked_of(name) {
@@ -56,11 +75,26 @@ fn a_name_that_is_all_seen_is_what_a_rule_judges_whatever_it_looks_like() {
 #[test]
 fn a_name_with_what_is_not_seen_is_no_subject_and_is_written_out_for_a_person() {
     let names = [
-        ("ok.txt\nsecret", "\n"), ("ok.txt\r", "\\u{d}"), ("\u{1b}[2Kok.txt", "\\u{1b}"), ("ok\u{8}\u{8}no", "\\u{8}"),
-        ("ok.txt\u{202e}txt.exe", "\\u{202e}"), ("ok\u{200b}.txt", "\\u{200b}"), ("ok\u{feff}.txt", "\\u{feff}"),
-        ("ok.txt\u{a0}", "\\u{a0}"), ("ok\u{2028}x", "\\u{2028}"), ("ok\u{ad}x", "\\u{ad}"), ("ok\u{fe0f}x", "\\u{fe0f}"),
-        ("ok\u{3164}x", "\\u{3164}"), ("ok\u{9b}2K", "\\u{9b}"), ("\u{7}ok", "\\u{7}"), ("a\tb", "\\u{9}"), ("ok.txt ", "ok.txt "),
-        (" ok.txt", " ok.txt"), ("ok\u{2066}x\u{2069}", "\\u{2066}"), ("ok\u{e0101}", "\\u{e0101}"), ("ok\u{0}", "\\u{0}"),
+        ("ok.txt\nsecret", "\n"),
+        ("ok.txt\r", "\\u{d}"),
+        ("\u{1b}[2Kok.txt", "\\u{1b}"),
+        ("ok\u{8}\u{8}no", "\\u{8}"),
+        ("ok.txt\u{202e}txt.exe", "\\u{202e}"),
+        ("ok\u{200b}.txt", "\\u{200b}"),
+        ("ok\u{feff}.txt", "\\u{feff}"),
+        ("ok.txt\u{a0}", "\\u{a0}"),
+        ("ok\u{2028}x", "\\u{2028}"),
+        ("ok\u{ad}x", "\\u{ad}"),
+        ("ok\u{fe0f}x", "\\u{fe0f}"),
+        ("ok\u{3164}x", "\\u{3164}"),
+        ("ok\u{9b}2K", "\\u{9b}"),
+        ("\u{7}ok", "\\u{7}"),
+        ("a\tb", "\\u{9}"),
+        ("ok.txt ", "ok.txt "),
+        (" ok.txt", " ok.txt"),
+        ("ok\u{2066}x\u{2069}", "\\u{2066}"),
+        ("ok\u{e0101}", "\\u{e0101}"),
+        ("ok\u{0}", "\\u{0}"),
     ];
     for (name, shown) in names {
         for (subject, question) in asked_of(name) {
@@ -85,7 +119,8 @@ fn an_option_that_says_more_than_yes_is_chosen_by_no_rule() {
         let call = json!({"toolCallId": "c", "title": "ls", "kind": "execute"});
         let options = json!([{"optionId": "y", "name": label, "kind": "allow_once"}]);
         let params = json!({"sessionId": "s", "toolCall": call, "options": options});
-        let line = json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission", "params": params});
+        let line =
+            json!({"jsonrpc": "2.0", "id": 9, "method": "session/request_permission", "params": params});
         question(&mut at_work(), &line).0
     };
     assert_eq!(asked("Allow once").as_deref(), Some("ls"));
