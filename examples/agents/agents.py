@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -91,6 +92,12 @@ AGENTS = {
     "aider": ("aider-chat", aider),
     "pi": ("@mariozechner/pi-coding-agent", pi),
 }
+
+
+def without_login(name, home):
+    """As after an installation: without settings or a key."""
+    shutil.rmtree(f"{home}/.{name}", ignore_errors=True)
+    return [], {}
 
 
 def install(name, folder):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs external agents under Provost, against a provider on this machine, and checks the results.
 
-    check.py --provost PROGRAM [--agents FOLDER] [--channel auto|terminal|structured] [AGENT ...]
+    check.py --provost PROGRAM [--agents FOLDER] [--channel both|terminal|structured|auto] [--story NAME]
+             [--results FILE] [--table FILE] [AGENT ...]
 
-Each agent is told something twice: once what it asks for is approved and a stop hook sends it back for more, and once it
-is denied. Nothing of it may run on afterwards. See README.md.
+Every agent is told every story (stories.py) on every channel that it has. Nothing of it may run on afterwards. The results
+are a table in Markdown. See README.md.
 """
 
 import argparse
@@ -12,183 +13,198 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from agents import AGENTS, install
+from agents import AGENTS, install, without_login
+from stories import STORIES, Failed, expect, version_of, wait_for_none
+from table import Results
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WALL_TIME = "4m"
 ENDS_WITHIN_SECONDS = 5
-
-STOP_HOOK = """
-[[stop_hooks]]
-name = "second"
-command = "test -e second.txt || { echo 'Now create the second file.' >&2; exit 2; }"
-"""
-
-
-class Failed(Exception):
-    """What was expected didn't happen."""
-
-
-def expect(is_so, words):
-    if not is_so:
-        raise Failed(words)
+STOPS_WITHIN_SECONDS = 30
+# What follows the name of a channel in Provost's own list of profiles.
+STREAMLESS = ["terminal"]
 
 
 @contextlib.contextmanager
-def provider():
-    """A provider that answers from script.json; its address."""
-    command = [sys.executable, "-B", f"{HERE}/provider.py", f"{HERE}/script.json"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+def provider(after_seconds):
+    """A provider that answers from script.json; its address. It begins to listen after so many seconds."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-B", f"{HERE}/provider.py", f"{HERE}/script.json", "--port", str(port)]
+    children = []
+
+    def start():
+        children.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        children[0].stdout.readline()
+
+    timer = threading.Timer(after_seconds, start)
+    if after_seconds:
+        timer.start()
+    else:
+        start()
     try:
-        yield child.stdout.readline().strip()
+        yield f"http://127.0.0.1:{port}"
     finally:
-        child.kill()
-        child.wait()
+        timer.cancel()
+        for child in children:
+            child.kill()
+            child.wait()
 
 
 class Case:
     """One run of one agent in a home and a work folder of its own."""
 
-    def __init__(self, options, name, settings):
-        self.options = options
+    def __init__(self, options, name, channel, story):
+        self.options, self.name, self.channel, self.story = options, name, channel, story
         self.home = tempfile.mkdtemp(prefix=f"provost-{name}-")
         self.work = f"{self.home}/work"
-        self.env = {
-            "HOME": self.home,
-            "PATH": "/usr/local/bin:/usr/bin:/bin:" + os.path.dirname(shutil.which("node") or "/usr/bin/node"),
-            "LANG": "C.UTF-8",
-            "TERM": "xterm-256color",
-        }
+        self.env = clean_env(self.home)
         os.mkdir(self.work)
         for command in ("init --quiet", "config user.name nobody", "config user.email nobody@localhost"):
             subprocess.run(["git", *command.split()], cwd=self.work, env=self.env, check=True)
-        self.program = install(name, options.agents)
-        self.settings = settings
-        self.setup = AGENTS[name][1]
         self.answered = []
+        self.was_killed = False
+        self.child = None
 
-    def run(self, prompt, url):
-        """Has the agent do it, and approves all that it asks for; the exit status."""
-        args, variables = self.setup(self.home, self.work, url)
+    def run(self, url):
+        """Has the agent do it; the exit status."""
+        args, variables = AGENTS[self.name][1](self.home, self.work, url)
+        if not self.story.login:
+            args, variables = without_login(self.name, self.home)
+        elif not self.story.trusted:
+            distrust(self.name, self.home, self.work)
         self.env.update(variables)
         os.makedirs(f"{self.home}/.config/provost")
-        with open(f"{self.home}/.config/provost/config.toml", "w", encoding="utf-8") as settings:
-            settings.write(f"[exec]\nenv = {json.dumps(list(variables))}\n{self.settings}")
-        command = ["exec", "--unattended", "--channel", self.options.channel, "--wall-time", WALL_TIME]
-        command += ["--prompt", prompt, "--", self.program, *args]
-        with open(f"{self.home}/output.txt", "w", encoding="utf-8") as output:
-            child = subprocess.Popen([self.options.provost, *command], cwd=self.work, env=self.env,
-                                     stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        # The key of the scripted provider would lead the agent's calls to the real one by way of the gateway.
+        own = f"[exec]\nunmetered = true\nenv = {json.dumps(list(variables))}\n{self.story.exec_settings}"
+        with open(f"{self.home}/.config/provost/config.toml", "w", encoding="utf-8") as file:
+            file.write(f"{self.story.settings}{own}{self.story.stop_hooks}")
+        program = install(self.name, self.options.agents)
+        command = ["exec", "--unattended", "--channel", self.channel, "--prompt", self.story.prompt, "--", program, *args]
+        return self.attend(command)
+
+    def resume(self):
+        """Resumes the run; the exit status."""
+        return self.attend(["resume", "last"])
+
+    def attend(self, command):
+        began = time.monotonic()
+        with open(f"{self.home}/output.txt", "a", encoding="utf-8") as output:
+            self.child = subprocess.Popen([self.options.provost, *command], cwd=self.work, env=self.env,
+                                          stdin=subprocess.DEVNULL, stdout=output, stderr=output)
             try:
-                while child.poll() is None:
-                    self.approve_all()
+                while self.child.poll() is None and time.monotonic() - began < self.story.limit:
+                    self.story.during(self)
                     time.sleep(0.5)
             finally:
-                child.terminate()
-        return child.wait()
+                self.child.terminate()
+        try:
+            return self.child.wait(STOPS_WITHIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            return self.child.wait()
 
     def provost(self, *args):
         return subprocess.run([self.options.provost, *args], cwd=self.work, env=self.env, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, check=False)
 
-    def approve_all(self):
+    def answer_all(self, *answer):
+        """Gives every open question this answer."""
         for line in self.provost("approvals", "--json").stdout.splitlines():
             question = json.loads(line)
             self.answered.append(line)
-            self.provost("approve", question["id"])
+            self.provost(answer[0], question["id"], *answer[1:])
+
+    def approve_all(self):
+        self.answer_all("approve")
 
     def has(self, name):
         return os.path.exists(f"{self.work}/{name}")
 
+    def was_told(self, prompt):
+        """Whether the program was given the prompt."""
+        return f"was told: {prompt}" in self.provost("logs", "last").stdout
+
     def left_running(self):
-        """Processes that were started in this home and still run."""
-        deadline = time.monotonic() + ENDS_WITHIN_SECONDS
-        while (left := list(processes(self.home))) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return left
+        return wait_for_none(self.home, ENDS_WITHIN_SECONDS)
 
     def output(self):
         with open(f"{self.home}/output.txt", encoding="utf-8", errors="replace") as output:
-            return output.read()[-3000:]
+            return output.read()[-6000:]
 
 
-def processes(home):
-    mark = f"HOME={home}\0".encode()
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/cmdline", "rb") as command:
-                if mark in environ.read() + b"\0":
-                    yield f"{pid} {command.read().replace(bytes(1), b' ').decode(errors='replace')}"
+def clean_env(home):
+    node = os.path.dirname(shutil.which("node") or "/usr/bin/node")
+    return {"HOME": home, "PATH": f"/usr/local/bin:/usr/bin:/bin:{node}", "LANG": "C.UTF-8", "TERM": "xterm-256color"}
 
 
-def approved(case, status):
-    expect(case.has("proof.txt"), "what was approved has no effect")
-    expect(any("proof.txt" in line for line in case.answered), "no question named proof.txt")
-    expect(case.has("second.txt"), "the stop hook didn't send it back")
-    expect(status == 0, f"its exit status is {status}, not 0")
+def distrust(name, home, work):
+    """Takes the trust in the work folder back, where the agent's settings have it."""
+    if name == "codex":
+        path = f"{home}/.codex/config.toml"
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.split(f'[projects."{work}"]')[0])
+    elif name in ("gemini", "qwen"):
+        path = f"{home}/.{name}/settings.json"
+        with open(path, encoding="utf-8") as file:
+            settings = json.load(file)
+        settings["security"]["folderTrust"] = {"enabled": True}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(settings, file)
 
 
-def denied(case, status):
-    expect(not case.has("forbidden.txt"), "what was denied was done")
-    expect(not any("forbidden.txt" in line for line in case.answered), "it was asked about, not denied")
-    expect(status == 0, f"its exit status is {status}, not 0")
-
-
-def silent_command(case, status):
-    expect(case.has("slept.txt"), "it was ended while its command ran")
-    expect(status == 0, f"its exit status is {status}, not 0")
-
-
-def silent_model(case, status):
-    expect("This took long" in case.output(), "it was ended before its model answered")
-    expect(status == 0, f"its exit status is {status}, not 0")
-
-
-def refused_key(case, status):
-    expect(status != 0, "it counts as completed")
-    expect("Incorrect API key" in case.output(), "the failure isn't named")
-
-
-def broken_provider(case, status):
-    expect(status != 0, "it counts as completed")
-
-
-# What is checked, the settings for it, and what the agent is told.
-STORIES = [
-    (approved, f'[permissions]\nask = ["shell"]\n{STOP_HOOK}', "create the proof file"),
-    (silent_command, '[permissions]\nask = ["shell"]\n', "run the silent command"),
-    (silent_model, "", "think in silence"),
-    (refused_key, "", "use the wrong key"),
-    (broken_provider, "", "meet a broken provider"),
-    (broken_provider, "", "meet a limit"),
-    (denied, '[permissions]\ndeny = ["shell(touch forbidden.txt)"]\n', "create the forbidden file"),
-]
-
-
-def check(options, name, story, url):
-    """Whether the story went as it should; says so."""
-    verify, settings, prompt = story
+def check(options, name, channel, story_name):
+    """What came of the story: a failure, or None; and how long it took."""
+    story = STORIES[story_name]()
     began = time.monotonic()
-    case = Case(options, name, settings)
+    case = Case(options, name, channel, story)
     failure = None
     try:
-        verify(case, case.run(prompt, url))
+        with provider(story.provider_after) as url:
+            story.verify(case, case.run(url))
         left = case.left_running()
         expect(not left, "still running: " + "; ".join(left))
     except Failed as failed:
-        failure = failed
+        failure = str(failed)
     seconds = time.monotonic() - began
-    print(f"{name:10} {verify.__name__:10} {'ok' if failure is None else 'FAILED'} {seconds:.0f} s", flush=True)
+    print(f"{name:10} {channel:10} {story_name:18} {'ok' if failure is None else 'FAILED'} {seconds:.0f} s", flush=True)
     if failure is None:
         shutil.rmtree(case.home, ignore_errors=True)
     else:
-        print(f"    {failure}; see {case.home}\n{case.output()}", flush=True)
-    return failure is None
+        print(f"    {failure}; see {case.home}\n{case.output()[-1500:]}", flush=True)
+    return failure, seconds
+
+
+def channels_of(options, name):
+    """The channels by which Provost drives the agent."""
+    with tempfile.TemporaryDirectory() as home:
+        listed = subprocess.run([options.provost, "profile", "list", "--json"], env=clean_env(home), check=True,
+                                capture_output=True, text=True).stdout
+    profiles = {profile["name"]: profile["channels"] for profile in map(json.loads, listed.splitlines())}
+    streams = [channel for channel in profiles.get(name, STREAMLESS) if channel not in STREAMLESS]
+    return ["terminal", "structured"] if streams else STREAMLESS
+
+
+def planned(options):
+    """What is to be checked: (agent, channel, story)."""
+    for name in options.names:
+        has = channels_of(options, name)
+        wanted = has if options.channel == "both" else [options.channel]
+        for channel in wanted:
+            for story_name, story in STORIES.items():
+                is_wanted = not options.story or story_name in options.story
+                if is_wanted and name not in story.without and (channel in has or channel == "auto"):
+                    yield name, channel, story_name
 
 
 def main():
@@ -196,16 +212,34 @@ def main():
     options.add_argument("names", nargs="*", metavar="AGENT", default=list(AGENTS))
     options.add_argument("--provost", required=True)
     options.add_argument("--agents", default=os.path.join(tempfile.gettempdir(), "provost-agents"))
-    options.add_argument("--channel", default="terminal")
-    options.add_argument("--story", action="append", help="only this story, by its name; several times for several")
+    options.add_argument("--channel", default="both", choices=["both", "terminal", "structured", "auto"])
+    options.add_argument("--story", action="append", choices=list(STORIES), help="only this one; several times for several")
+    options.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    options.add_argument("--results", help="a file that keeps the results; those of earlier runs stay in the table")
+    options.add_argument("--table", help="the file for the table; standard output otherwise")
     options = options.parse_args()
-    options.provost = os.path.abspath(options.provost)
-    with provider() as url:
-        wanted = [story for story in STORIES if not options.story or story[0].__name__ in options.story]
-        stories = [(name, story) for name in options.names for story in wanted]
-        results = [check(options, name, story, url) for name, story in stories]
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    sys.exit(0 if all(results) else 1)
+    options.provost, options.agents = os.path.abspath(options.provost), os.path.abspath(options.agents)
+    results = Results(options.results)
+    for name in options.names:
+        with tempfile.TemporaryDirectory() as home:
+            results.has_version(name, version_of(install(name, options.agents), clean_env(home)))
+    failures = 0
+
+    def work(plan):
+        return plan, check(options, *plan)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for plan, (failure, seconds) in pool.map(work, list(planned(options))):
+            results.came(plan, failure, seconds)
+            failures += failure is not None
+    table = results.table(STORIES)
+    if options.table:
+        with open(options.table, "w", encoding="utf-8") as file:
+            file.write(table)
+    else:
+        print(f"\n{table}")
+    print(f"{failures} failed")
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

@@ -100,8 +100,8 @@ pub use spawn::{Priority, PriorityError, SpawnBudget};
 pub use stop::{StopCheckCutShort, StopHookVerdict, StopVerdicts};
 pub use terminal::{
     AskKind, AskOption, Blocker, Channel, CompletionScope, EvidenceSource, Exit, ExternalPolicy,
-    OptionMeaning, TerminalAsk, TerminalEnding, TerminalEvent, TerminalEvidence, TerminalNoted,
-    TerminalState, WindowSize,
+    OptionMeaning, ProgramActivity, ProgramCall, ProgramChange, TerminalAsk, TerminalEnding, TerminalEvent,
+    TerminalEvidence, TerminalNoted, TerminalState, WindowSize,
 };
 pub use tool::{Access, Freeform, ToolIdentity, ToolSpec, ToolSubject, ToolsChanged};
 pub use tool_call::{CallFacts, EndedCommand, ToolFinished, ToolStarted, ToolStatus};

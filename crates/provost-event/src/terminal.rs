@@ -1,5 +1,7 @@
 //! A program at a terminal: its policy, and the events there.
 
+mod activity;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::skip::is_default;
 use crate::{Metering, Outcome, Seq};
+pub use activity::{ProgramActivity, ProgramCall, ProgramChange};
 
 /// An external agent: a program that takes the place of a model and Provost's tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -314,6 +317,8 @@ pub enum TerminalEvent {
         /// Its text; empty for a bell.
         text: String,
     },
+    /// The program reports what it did or plans to do.
+    Activity(ProgramActivity),
     /// A prompt was typed in and accepted.
     Submitted {
         /// The prompt.
@@ -385,6 +390,7 @@ impl std::fmt::Display for TerminalEvent {
             Self::Idle => f.write_str("ready for a prompt"),
             Self::Notification { text } if text.is_empty() => f.write_str("rings"),
             Self::Notification { text } => write!(f, "says: {text}"),
+            Self::Activity(activity) => write!(f, "{activity}"),
             Self::Submitted { text, .. } => write!(f, "was told: {text}"),
             Self::Answered { choice, .. } => write!(f, "was answered: {choice}"),
             Self::Attached { by } => write!(f, "{by} is attached"),

@@ -1,23 +1,25 @@
 //! One driver per session, from its first exchange until it is closed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use provost_engine::Answer;
-use provost_event::{CallId, Channel, ErrorClass, Exit, Metering, ModelFailure, SessionId};
+use provost_event::{
+    CallId, ErrorClass, Exit, Metering, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
+};
 use provost_harness::{Exchange, ExternalAgents, MaskedPaths, ModelGateway, ToolOutput};
 use provost_process::end_leftovers;
-use provost_terminal::Profile;
+use provost_terminal::{Profile, ProgramChannel};
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver::{Beginning, Came, Ended, TerminalDriver, ledger_of, profile_of, start};
 use crate::gateway;
-use crate::structured::{StructuredDriver, channel};
+use crate::structured::{StructuredDriver, channels};
 
 /// Maximum starts of a program within one exchange, in case it ends at once each time.
 const STARTS_MAX: u32 = 3;
@@ -129,16 +131,26 @@ impl Drivers {
         }
     }
 
-    /// Starts the session's program, after ending what an earlier process of Provost left running.
-    async fn begin(&self, exchange: &mut Exchange<'_>, beginning: Beginning) -> Result<Driver, ModelFailure> {
+    /// The driver of the session's program by the first channel that is left, after ending what an earlier process of
+    /// Provost left running.
+    async fn begin(
+        &self,
+        exchange: &mut Exchange<'_>,
+        beginning: Beginning,
+        channels: &mut VecDeque<ProgramChannel>,
+    ) -> Result<Driver, ModelFailure> {
         self.end_leftovers(exchange.session).await;
-        let profile = profile_of(&self.options, exchange.policy)?;
-        if channel(exchange.policy, &profile)? == Channel::Structured
-            && let Some(driver) = StructuredDriver::new(&profile, &self.options, exchange.session)
-        {
-            return Ok(Driver::Structured(Box::new(driver)));
+        match channels.front() {
+            Some(ProgramChannel::Stream(stream)) => {
+                let profile = profile_of(&self.options, exchange.policy)?;
+                let driver = StructuredDriver::new(stream.clone(), &profile, &self.options, exchange.session);
+                Ok(Driver::Structured(Box::new(driver)))
+            }
+            Some(ProgramChannel::Terminal) | None => {
+                let driver = start(&self.options, exchange, beginning).await?;
+                Ok(Driver::Terminal(Box::new(driver)))
+            }
         }
-        start(&self.options, exchange, beginning).await.map(|driver| Driver::Terminal(Box::new(driver)))
     }
 
     /// Ends what an earlier process of Provost left running; returns the number of processes.
@@ -153,6 +165,13 @@ impl Drivers {
             Err(_) => 0,
         }
     }
+}
+
+/// Records that the program is driven by another channel from now on.
+async fn note_unfit(exchange: &mut Exchange<'_>, why: &str) -> Result<(), ModelFailure> {
+    let text = format!("its structured stream can't be used, so that it is driven otherwise: {why}");
+    let noted = exchange.log.note(TerminalNoted::certain(TerminalEvent::Notification { text })).await;
+    noted.map_err(|error| ModelFailure::new(ErrorClass::Storage, error.to_string()))
 }
 
 impl Places {
@@ -199,14 +218,27 @@ impl Drivers {
             }
             beginning = Beginning::Again;
         }
+        let profile = profile_of(&self.options, exchange.policy)?;
+        let mut channels = VecDeque::from(channels(exchange.policy, &profile)?);
         for _ in 0..STARTS_MAX {
             let driver = match &mut hand.driver {
                 Some(driver) => driver,
-                empty => empty.insert(self.begin(&mut exchange, beginning).await?),
+                empty => empty.insert(self.begin(&mut exchange, beginning, &mut channels).await?),
             };
             let driver = match driver {
                 Driver::Terminal(driver) => driver,
-                Driver::Structured(driver) => return driver.exchange(exchange, cancel).await,
+                Driver::Structured(driver) => {
+                    let came = driver.exchange(&mut exchange, cancel).await;
+                    let Some(why) = came.as_ref().err().filter(|_| driver.is_unfit() && channels.len() > 1)
+                    else {
+                        return came;
+                    };
+                    driver.close(cancel).await;
+                    note_unfit(&mut exchange, &why.message).await?;
+                    channels.pop_front();
+                    hand.driver = None;
+                    continue;
+                }
             };
             match driver.exchange(&mut exchange, cancel).await? {
                 Came::Answer(answer) => return Ok(answer),

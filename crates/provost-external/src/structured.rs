@@ -3,12 +3,14 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `said.rs` | the events of a stream, independent of its format |
+//! | `stream_item.rs` | the events of a stream, independent of its format |
 //! | `format.rs` | the trait of a format's reader; the arguments that make a program use the format |
-//! | `codex.rs`, `acp.rs`, `stream_json.rs` | one format each: pure readers |
+//! | `acp.rs`, `app_server.rs`, `stream_json.rs` | one format each: pure readers |
+//! | `subject.rs` | what a question is about, beyond doubt or not at all |
 //! | `live.rs` | a program with its reader |
 //! | `turn.rs` | the present prompt and its results so far |
 //! | `exchange.rs` | one exchange: prompt, events, log entries |
+//! | `ending.rs` | how a prompt ends: done, cut off, failed, interrupted |
 //! | `opening.rs` | starts the program, resumes its session |
 //! | `kept.rs` | state that survives the process |
 //! | `meter.rs` | usage, and how much of it was charged |
@@ -18,7 +20,8 @@
 //! when its answer arrives.
 
 mod acp;
-mod codex;
+mod app_server;
+mod ending;
 mod exchange;
 mod format;
 mod kept;
@@ -27,6 +30,7 @@ mod meter;
 mod opening;
 mod stream_item;
 mod stream_json;
+mod subject;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -41,7 +45,7 @@ use provost_event::{
 };
 use provost_harness::{BackendError, TerminalLog, ToolOutput};
 use provost_process::{MAYBE_LEFT, PipedEnding};
-use provost_terminal::{Profile, StreamFormat, StructuredChannel};
+use provost_terminal::{Profile, ProgramChannel, StructuredChannel};
 use tokio_util::sync::CancellationToken;
 
 use crate::DriversOptions;
@@ -58,29 +62,65 @@ const CLOSE_OWN: Duration = Duration::from_secs(4);
 /// How long it may take after the request to end.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// The channel of `policy`'s program. `Auto` is the structured stream if `profile` has one with consent requests,
-/// the goal is the first prompt (arguments that hold a goal are for the terminal), and no person works at the
-/// program.
+/// The channels to try with `policy`'s program, in this order. `Auto` is the order of `profile`, without the streams that
+/// have no consent requests, or on which one of the program's arguments has no effect; only the terminal where the goal isn't
+/// the first prompt (arguments that hold a goal are for the terminal), and where a person works at the program.
 ///
 /// # Errors
-/// `Program`: the structured stream is required, and the profile has none.
-pub(crate) fn channel(policy: &ExternalPolicy, profile: &Profile) -> Result<Channel, ModelFailure> {
-    let is_there = profile.channel.is_some();
-    let asks = profile.channel.as_ref().is_some_and(format::asks);
+/// `Program`: a structured stream is required, and the profile has none that takes the arguments.
+pub(crate) fn channels(
+    policy: &ExternalPolicy,
+    profile: &Profile,
+) -> Result<Vec<ProgramChannel>, ModelFailure> {
+    let terminal = || Ok(vec![ProgramChannel::Terminal]);
     match policy.channel {
-        Channel::Terminal => Ok(Channel::Terminal),
-        Channel::Auto if asks && policy.submits_goal && !policy.attended => Ok(Channel::Structured),
-        Channel::Auto => Ok(Channel::Terminal),
-        Channel::Structured if is_there => Ok(Channel::Structured),
+        Channel::Terminal => terminal(),
+        Channel::Auto if policy.attended || !policy.submits_goal => terminal(),
+        Channel::Auto => {
+            let suits = |channel: &&ProgramChannel| match channel {
+                ProgramChannel::Terminal => true,
+                ProgramChannel::Stream(stream) => {
+                    format::asks(stream) && stream_args(stream, policy, profile).is_ok()
+                }
+            };
+            let before_terminal = |channel: &&ProgramChannel| **channel != ProgramChannel::Terminal;
+            let streams = profile.channels.iter().take_while(before_terminal).filter(suits).cloned();
+            Ok(streams.chain([ProgramChannel::Terminal]).collect())
+        }
         Channel::Structured => {
-            let message = format!(
-                "profile `{}` names no structured stream to speak to `{}` by: take the terminal, \
-                 or give the profile a [channel]",
-                profile.name, policy.program
-            );
-            Err(ModelFailure::new(ErrorClass::Program, message))
+            let stream = profile.streams().next().ok_or_else(|| {
+                let message = format!(
+                    "profile `{}` names no structured stream to speak to `{}` by: take the terminal, \
+                     or give the profile a [[channels]]",
+                    profile.name, policy.program
+                );
+                ModelFailure::new(ErrorClass::Program, message)
+            })?;
+            stream_args(stream, policy, profile)?;
+            Ok(vec![ProgramChannel::Stream(stream.clone())])
         }
     }
+}
+
+/// The program's arguments on `stream`, without those that select it.
+///
+/// # Errors
+/// `Program`: one of them has no effect there.
+fn stream_args(
+    stream: &StructuredChannel,
+    policy: &ExternalPolicy,
+    profile: &Profile,
+) -> Result<Vec<String>, ModelFailure> {
+    let (runner, own) = policy.args.split_at(profile.own_args_from(&policy.program, &policy.args));
+    let own = stream.taken(own).map_err(|arg| {
+        let message = format!(
+            "`{arg}` has no effect on the structured stream of `{}` ({}): leave it out, or take the terminal",
+            policy.program,
+            stream.format.name()
+        );
+        ModelFailure::new(ErrorClass::Program, message)
+    })?;
+    Ok(runner.iter().cloned().chain(own).collect())
 }
 
 /// Drives one session's program by its structured stream.
@@ -104,17 +144,26 @@ pub struct StructuredDriver {
     asks: u64,
     /// Text from Provost itself for the next prompt.
     own_words: Option<String>,
+    /// What it said to a prompt whose answer was followed by another prompt of the same exchange.
+    said_before: String,
+    /// The program can't be driven by this stream, and was told nothing yet.
+    is_unfit: bool,
 }
 
 impl StructuredDriver {
-    /// Makes the driver of `session`; `None` if `profile` has no structured stream. Starts nothing. Reads the
-    /// small file that an earlier process may have left for the session.
+    /// Makes the driver of `session` for `profile`'s `channel`. Starts nothing. Reads the small file that an earlier
+    /// process may have left for the session.
     #[must_use]
-    pub fn new(profile: &Profile, options: &DriversOptions, session: SessionId) -> Option<Self> {
+    pub fn new(
+        channel: StructuredChannel,
+        profile: &Profile,
+        options: &DriversOptions,
+        session: SessionId,
+    ) -> Self {
         let kept = Kept::read(&options.folder, session);
-        Some(Self {
+        Self {
             session,
-            channel: profile.channel.clone()?,
+            channel,
             profile: profile.clone(),
             options: options.clone(),
             live: None,
@@ -127,8 +176,10 @@ impl StructuredDriver {
             was_told: false,
             asks: 0,
             own_words: None,
+            said_before: String::new(),
+            is_unfit: false,
             kept,
-        })
+        }
     }
 
     /// Consents to the question of `call`, if it is still asked.
@@ -161,7 +212,7 @@ impl StructuredDriver {
                 );
             }
         };
-        match cancel.run_until_cancelled(live.say([reply.line])).await {
+        match cancel.run_until_cancelled(live.say(reply.lines)).await {
             None => return ToolOutput::error("Stopped before the program was answered."),
             Some(Err(closed)) => return ToolOutput::error(format!("It couldn't be answered: {closed}.")),
             Some(Ok(())) => self.turn.asked = None,
@@ -170,6 +221,11 @@ impl StructuredDriver {
             Ok(()) => ToolOutput::ok(format!("Answered: {}", reply.choice)),
             Err(error) => ToolOutput::error(format!("It was answered, but that couldn't be noted: {error}")),
         }
+    }
+
+    /// Whether the program can't be driven by this stream, and was told nothing by it: another channel may do.
+    pub(crate) const fn is_unfit(&self) -> bool {
+        self.is_unfit
     }
 
     /// Whether its program is running.
@@ -215,12 +271,8 @@ impl StructuredDriver {
     /// Records an event of the program or of Provost.
     async fn note(&self, event: TerminalEvent) -> Result<(), BackendError> {
         let Some(log) = &self.log else { return Ok(()) };
-        let what = match self.channel.format {
-            StreamFormat::CodexExec => "codex exec --json",
-            StreamFormat::Acp => "Agent Client Protocol",
-            StreamFormat::StreamJson => "stream-json",
-        };
-        let evidence = TerminalEvidence { source: EvidenceSource::Signal, what: what.to_owned() };
+        let what = self.channel.format.name().to_owned();
+        let evidence = TerminalEvidence { source: EvidenceSource::Signal, what };
         log.note(TerminalNoted { event, confidence: 100, evidence: vec![evidence] }).await
     }
 

@@ -141,11 +141,11 @@ impl PromptQueue {
                 | ItemKind::GoalGiven
                 | ItemKind::GoalRemoved
                 | ItemKind::ServiceEnded
+                | ItemKind::Continue
                 | ItemKind::Resumed => {
                     self.push(record.seq, own_words(&item.body));
                 }
                 ItemKind::FolderRules
-                | ItemKind::Continue
                 | ItemKind::AnswerAgain
                 | ItemKind::RepeatedCallNotice
                 | ItemKind::FailedCallsNotice

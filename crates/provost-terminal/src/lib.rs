@@ -33,8 +33,8 @@ pub use cast::{
 pub use detect::{Detector, Reports};
 pub use mask::{Mask, masked_rows};
 pub use profile::{
-    GatewayFamily, GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, RouteValues,
-    SandboxedStart, StreamFormat, StructuredChannel, consents_plainly,
+    GatewayFamily, GatewayRoute, Keys, Profile, ProfileError, ProgramChannel, ProgramKind, QuitStep, Resume,
+    RouteValues, SandboxedStart, StreamFormat, StructuredChannel, consents_plainly, is_seen_whole,
 };
 pub use provost_process::{Cursor, Detected, KernelSample, Modes, Mouse};
 pub use recording::{Recording, RecordingError, RecordingStep, ReplayOptions, replay};

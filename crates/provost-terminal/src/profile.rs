@@ -20,9 +20,12 @@
 //! [resume]
 //! last = ["resume", "--last"]
 //! session = ["resume", "{session}"]
-//! [channel]
-//! format = "codex-exec"          # or "acp", "stream-json"
-//! args = ["exec", "--json"]
+//! [[channels]]                   # how it is driven, in this order of preference
+//! format = "codex-app-server"    # or "acp", "stream-json", "terminal"; the terminal is the last one if it isn't named
+//! args = ["app-server"]
+//! command_titles = false         # acp: the title of a call that runs a command is that command
+//! [channels.options]             # if present: its own options that have an effect there; with others, the next channel is taken
+//! "--model" = ["-c", "model={value}"]
 //! [gateway]                      # how it is pointed to the model gateway
 //! family = "openai"              # or "anthropic", "gemini", "any"
 //! args = ["-c", 'model_provider="provost"']   # before its own; {url}, {token} and {folder} are filled in
@@ -84,6 +87,7 @@
 
 mod answer;
 mod boxed;
+mod channel;
 mod gateway;
 mod options;
 mod parse;
@@ -95,11 +99,13 @@ use std::path::Path;
 
 use regex::Regex;
 
-pub use answer::{Keys, QuitStep, StreamFormat, StructuredChannel};
+pub use answer::{Keys, QuitStep};
 pub use boxed::SandboxedStart;
+pub use channel::{ProgramChannel, StreamFormat, StructuredChannel};
 pub use gateway::{GatewayFamily, GatewayRoute, RouteValues};
 pub use options::consents_plainly;
 pub(crate) use rule::{Gate, Match, Region, Rule, RuleEvent, bare};
+pub use subject::is_seen_whole;
 
 /// The profile of a program.
 #[derive(Debug, Clone)]
@@ -116,8 +122,8 @@ pub struct Profile {
     pub unattended: Vec<String>,
     /// How to resume its sessions.
     pub resume: Resume,
-    /// Its structured stream, if it has one.
-    pub channel: Option<StructuredChannel>,
+    /// How it is driven, in the order of preference; the terminal is among them.
+    pub channels: Vec<ProgramChannel>,
     /// How it is pointed to the model gateway, if it can be.
     pub gateway: Option<GatewayRoute>,
     /// What it needs in a sandbox of Provost's.
@@ -252,6 +258,23 @@ impl Profile {
         is_one_of(&self.commands, program, args)
     }
 
+    /// Its structured streams, in the order of preference.
+    pub fn streams(&self) -> impl Iterator<Item = &StructuredChannel> {
+        self.channels.iter().filter_map(|channel| match channel {
+            ProgramChannel::Stream(stream) => Some(stream),
+            ProgramChannel::Terminal => None,
+        })
+    }
+
+    /// Where the program's own arguments begin in a command line, behind those of what runs it.
+    #[must_use]
+    pub fn own_args_from(&self, program: &str, args: &[String]) -> usize {
+        if self.is_for(program, &[]) {
+            return 0;
+        }
+        args.iter().position(|arg| knows(&self.commands, arg)).map_or(0, |place| place + 1)
+    }
+
     /// Whether one of these rows shows that this program painted them.
     #[must_use]
     pub fn is_on(&self, rows: &[String]) -> bool {
@@ -273,7 +296,7 @@ impl Profile {
             skipped: Vec::new(),
             unattended: Vec::new(),
             resume: Resume::default(),
-            channel: None,
+            channels: vec![ProgramChannel::Terminal],
             gateway: None,
             sandbox: SandboxedStart::default(),
             keys: Keys::default(),

@@ -180,7 +180,7 @@ pub(crate) struct RecordedCallsArgs {
 /// The channel to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ChannelArg {
-    /// Its structured stream, where its profile names one and it is unattended; else the terminal.
+    /// The first one that its profile names and that fits; the terminal where a person works at it.
     Auto,
     /// A terminal.
     Terminal,

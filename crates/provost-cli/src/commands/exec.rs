@@ -145,7 +145,7 @@ fn may_be_spoken_to(channel: ChannelArg, profile: &Profile, args: &ExecArgs) -> 
     if Channel::from(channel) != Channel::Structured {
         return Ok(());
     }
-    if profile.channel.is_none() {
+    if profile.streams().next().is_none() {
         let what = format!("--channel structured: the profile {} names no structured stream", profile.name);
         return Err(Refusal::new(what, "leave it out: the terminal is the way that any program has"));
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use provost_config::Folders;
 use provost_config::Profiles;
-use provost_terminal::{Profile, ProgramKind};
+use provost_terminal::{Profile, ProgramChannel, ProgramKind};
 use serde_json::json;
 
 use super::{current_dir, print, shown};
@@ -36,10 +36,9 @@ fn list(profiles: &Profiles, as_json: bool) -> anyhow::Result<Exit> {
     let mut out = String::new();
     for (file, profile) in all {
         let from = file.map_or_else(|| "shipped".to_owned(), shown);
-        let stream = profile.channel.as_ref().map(|channel| channel.format);
+        let channels: Vec<_> = profile.channels.iter().map(ProgramChannel::name).collect();
         // Writing to a String can't fail.
         let _ = if as_json {
-            let stream = stream.map(|format| format!("{format:?}"));
             writeln!(
                 out,
                 "{}",
@@ -48,12 +47,12 @@ fn list(profiles: &Profiles, as_json: bool) -> anyhow::Result<Exit> {
                     "kind": kind(&profile),
                     "version": profile.version,
                     "tested": profile.tested,
-                    "structured": stream.is_some(),
+                    "channels": channels,
                     "from": from,
                 })
             )
         } else {
-            let stream = if stream.is_some() { ", has a structured stream" } else { "" };
+            let channels = format!(", driven by {}", channels.join(", "));
             let tested = match profile.tested.as_str() {
                 "" => String::new(),
                 tested => format!(", checked with {tested}"),
@@ -61,7 +60,7 @@ fn list(profiles: &Profiles, as_json: bool) -> anyhow::Result<Exit> {
             let version = profile.version;
             writeln!(
                 out,
-                "{:width$}  {}, version {version}{tested}{stream}  ({from})",
+                "{:width$}  {}, version {version}{tested}{channels}  ({from})",
                 profile.name,
                 kind(&profile)
             )

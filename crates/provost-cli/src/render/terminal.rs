@@ -28,6 +28,7 @@ pub(super) fn noted(entry: &TerminalNoted) -> Saying {
         | TerminalEvent::Detached { .. }
         | TerminalEvent::Error { .. }
         | TerminalEvent::Notification { .. }
+        | TerminalEvent::Activity(_)
         | TerminalEvent::Exited { .. } => Saying::kept(Tag::Provost, words),
         TerminalEvent::State(_)
         | TerminalEvent::ApprovalRequest(_)

@@ -115,8 +115,8 @@ pub(super) const CHANNEL: Setting<Agent> = Setting {
     },
     default: SettingDefault::Is(r#""auto""#),
     example: r#""terminal""#,
-    words: "By what the program is spoken to: its structured stream, the terminal, or auto: the stream where the profile \
-            names one.",
+    words: "By what the program is driven: its structured stream, the terminal, or auto: the first channel that its \
+            profile names and that fits.",
     ..field("", "channel")
 };
 

@@ -3,9 +3,9 @@
 use provost_event::{
     AgentEntry, AssistantMessage, Compacted, CompactionKind, ConversationEntry, Elapsed, Entry,
     FinalSummaryFinished, GateEntry, GoalEntry, HookTrigger, HooksDecided, ItemKind, LifecycleEntry,
-    ModelCalled, ModelChanged, ModelEntry, Outcome, Purpose, ResumeCause, Resumed, Retry, SessionStarted,
-    StopVerdicts, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry, ToolFinished,
-    ToolStatus, UserMessage, WorktreeEntry,
+    ModelCalled, ModelChanged, ModelEntry, Outcome, ProgramActivity, Purpose, ResumeCause, Resumed, Retry,
+    SessionStarted, StopVerdicts, TerminalEntry, TerminalEvent, TerminalNoted, Timestamp, ToolEntry,
+    ToolFinished, ToolStatus, UserMessage, WorktreeEntry,
 };
 
 use super::calls::HooksOnCall;
@@ -159,8 +159,13 @@ fn lifecycle_entry(state: &mut SessionState, entry: &LifecycleEntry, now: Decisi
 }
 
 fn terminal_noted(state: &mut SessionState, noted: &TerminalNoted) {
-    if let TerminalEvent::Submitted { through, .. } = noted.event {
-        state.turns.submitted(through);
+    match &noted.event {
+        TerminalEvent::Submitted { through, .. } => state.turns.submitted(*through),
+        TerminalEvent::Activity(ProgramActivity::Plan(plan)) => {
+            state.conversation.planned(plan);
+            state.progress.planned(plan);
+        }
+        _ => {}
     }
     state.terminal.noted(noted);
 }

@@ -45,6 +45,7 @@ impl Terminal {
             | TerminalEvent::Completion { .. }
             | TerminalEvent::Idle
             | TerminalEvent::Notification { .. }
+            | TerminalEvent::Activity(_)
             | TerminalEvent::Submitted { .. }
             | TerminalEvent::Answered { .. }
             | TerminalEvent::Attached { .. }

@@ -5,9 +5,10 @@ use provost_engine::{Answer, Effect, RunEvent, SessionEvent};
 use provost_event::{
     Access, ActorKey, AgentPolicy, ApprovalAnswer, ApprovalScope, AskKind, AskOption, Block, Blocker, Budget,
     BudgetEntry, CallId, Channel, CompletionScope, Entry, ErrorClass, EvidenceSource, Exit, ExternalPolicy,
-    Metering, MicroDollars, ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Priority,
-    RunPolicy, Seq, StopHookVerdict, StopReason, TerminalAsk, TerminalEntry, TerminalEvent, TerminalEvidence,
-    TerminalNoted, TerminalState, ToolStatus, Usage, WindowSize,
+    Metering, MicroDollars, ModelPolicy, OptionMeaning, Outcome, PauseReason, Permission, Plan, PlanItem,
+    PlanStatus, Priority, ProgramActivity, ProgramCall, ProgramChange, RunPolicy, Seq, StopHookVerdict,
+    StopReason, TerminalAsk, TerminalEntry, TerminalEvent, TerminalEvidence, TerminalNoted, TerminalState,
+    ToolStatus, Usage, WindowSize,
 };
 
 use crate::tree_world::{self, Tree};
@@ -131,6 +132,11 @@ pub(crate) fn eventful() -> World {
     let fingerprint = "0123456789abcdef".to_owned();
     world.note(TerminalEvent::Answered { fingerprint, choice: "Yes".to_owned() });
     world.finish_first("answered: Yes");
+    world.note(TerminalEvent::Activity(ProgramActivity::Plan(planned())));
+    let changes = vec![ProgramChange { path: "a.txt".to_owned(), added: 2, removed: 1 }];
+    let subject = "a.txt".to_owned();
+    let call = ProgramCall { kind: AskKind::Edit, subject, succeeded: true, changes };
+    world.note(TerminalEvent::Activity(ProgramActivity::Call(call)));
     world.fail(ErrorClass::Unanswered, None);
     world.close(Some(Exit::Signal(1)));
     world.resume();
@@ -140,6 +146,16 @@ pub(crate) fn eventful() -> World {
     world.say("Done.");
     world.close(Some(Exit::Code(0)));
     world
+}
+
+#[test]
+fn the_plan_that_a_program_reports_is_its_agents_plan() {
+    assert_eq!(eventful().session().plan(), Some(&planned()));
+}
+
+fn planned() -> Plan {
+    let item = |text: &str, status| PlanItem { text: text.to_owned(), status };
+    Plan { items: vec![item("one", PlanStatus::Done), item("two", PlanStatus::InProgress)] }
 }
 
 fn check(policy: RunPolicy, script: impl FnOnce(&mut World), expected: Expect) {

@@ -288,6 +288,7 @@ fn is_trifle(event: &TerminalEvent) -> bool {
         | TerminalEvent::Answered { .. }
         | TerminalEvent::Attached { .. }
         | TerminalEvent::Detached { .. }
+        | TerminalEvent::Activity(_)
         | TerminalEvent::Exited { .. } => false,
     }
 }

@@ -86,6 +86,7 @@ impl TerminalStatus {
             | TerminalEvent::Notification { .. }
             | TerminalEvent::Answered { .. }
             | TerminalEvent::Attached { .. }
+            | TerminalEvent::Activity(_)
             | TerminalEvent::Detached { .. } => {}
         }
         if !matches!(noted.event, TerminalEvent::State(_)) {

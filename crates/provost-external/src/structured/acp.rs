@@ -8,20 +8,22 @@
 //! line lengths and tolerates foreign lines. A supervisor needs a seventh of the protocol, for a
 //! compile time of 33 s.
 //!
-//! A refusal has no text here: the reason is the next prompt, if the agent stops because of it. Consent is for one
-//! time: the question of an agent that only offers "always" can't be approved.
+//! A refusal has no text here: the reason is the next prompt. Consent is for one time: the question of an agent that only
+//! offers "always" can't be approved. Two open questions with the same id can't be told apart by their answers: both are
+//! refused.
 
 mod asking;
 mod updates;
 
 use std::collections::BTreeMap;
 
+use provost_event::ErrorClass;
 use serde_json::{Value, json};
 
 use super::format::{Format, NoReply, Opening, Reply};
-use super::stream_item::{Done, ParsedLine, StreamItem, Used};
+use super::stream_item::{Done, Failing, ParsedLine, StreamItem, Used, class_of_status};
 use super::value::{first_text, text};
-use asking::OpenAsk;
+use asking::{AskedCall, OpenAsk};
 use updates::{ToolCalls, usage};
 
 /// The protocol version.
@@ -44,8 +46,11 @@ pub(super) struct Acp {
     /// The request id of the present prompt.
     prompt: Option<u64>,
     asks: BTreeMap<String, OpenAsk>,
+    /// The number of questions so far.
+    asked: u64,
     calls: ToolCalls,
     message: Option<String>,
+    command_titles: bool,
 }
 
 /// The responses to wait for before a prompt can be given.
@@ -68,8 +73,10 @@ impl Acp {
             session: String::new(),
             prompt: None,
             asks: BTreeMap::new(),
+            asked: 0,
             calls: ToolCalls::default(),
             message: None,
+            command_titles: opening.command_titles,
         }
     }
 
@@ -97,8 +104,8 @@ impl Acp {
     }
 
     fn greeted(&mut self, answer: &Value) -> ParsedLine {
-        if let Some(why) = failure(answer) {
-            return StreamItem::Unfit(why).into();
+        if let Some(failing) = failure(answer) {
+            return unopened(failing);
         }
         let version = answer.pointer("/result/protocolVersion").and_then(Value::as_u64);
         if version != Some(PROTOCOL_VERSION) {
@@ -108,12 +115,12 @@ impl Acp {
         }
         let loads = answer.pointer("/result/agentCapabilities/loadSession").and_then(Value::as_bool);
         match (self.wanted.clone(), loads == Some(true)) {
-            (None, _) => ParsedLine { replies: vec![self.new_session()], ..ParsedLine::default() },
+            (None, _) => ParsedLine::reply(self.new_session()),
             (Some(session), true) => {
                 let params = json!({"sessionId": session, "cwd": self.folder, "mcpServers": []});
                 let (id, line) = self.call("session/load", &params);
                 self.stage = Stage::Loads(id);
-                ParsedLine { replies: vec![line], ..ParsedLine::default() }
+                ParsedLine::reply(line)
             }
             (Some(_), false) => self.lost("it can't take up a session again".to_owned()),
         }
@@ -128,8 +135,8 @@ impl Acp {
     }
 
     fn opened(&mut self, answer: &Value) -> ParsedLine {
-        if let Some(why) = failure(answer) {
-            return StreamItem::Unfit(why).into();
+        if let Some(failing) = failure(answer) {
+            return unopened(failing);
         }
         let Some(session) = text(answer, "/result/sessionId") else {
             return StreamItem::Unfit("it opened a session without a name".to_owned()).into();
@@ -140,8 +147,8 @@ impl Acp {
     }
 
     fn loaded(&mut self, answer: &Value) -> ParsedLine {
-        if let Some(why) = failure(answer) {
-            return self.lost(why);
+        if let Some(failing) = failure(answer) {
+            return if is_locked(&failing) { unopened(failing) } else { self.lost(failing.why) };
         }
         self.session = self.wanted.clone().unwrap_or_default();
         self.stage = Stage::Ready;
@@ -155,8 +162,8 @@ impl Acp {
         // It no longer waits for answers to its open questions.
         let asks = std::mem::take(&mut self.asks);
         let mut said: Vec<StreamItem> = asks.into_keys().map(StreamItem::Withdrawn).collect();
-        if let Some(why) = failure(answer) {
-            said.push(StreamItem::Done(Done::Failed(why)));
+        if let Some(failing) = failure(answer) {
+            said.push(StreamItem::Done(Done::Failed(failing)));
             return said.into_iter().collect();
         }
         let result = answer.get("result").unwrap_or(&Value::Null);
@@ -166,33 +173,39 @@ impl Acp {
         said.extend(
             text(result, "/_meta/quota/model_usage/0/model").map(|model| StreamItem::Model(model.to_owned())),
         );
-        said.push(StreamItem::Done(match text(result, "/stopReason") {
-            Some("end_turn") | None => Done::Whole,
-            Some("refusal") => Done::Failed("its model refuses to go on".to_owned()),
-            Some(reason) => Done::Short(reason.replace('_', " ")),
-        }));
+        said.push(StreamItem::Done(stopped(text(result, "/stopReason"))));
         said.into_iter().collect()
     }
 
     fn requested(&mut self, id: &Value, method: &str, params: &Value) -> ParsedLine {
-        let refusal = |code: i64, message: &str| ParsedLine {
-            replies: vec![
-                json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string(),
-            ],
-            ..ParsedLine::default()
-        };
         if method != "session/request_permission" {
-            return refusal(METHOD_NOT_FOUND, "not offered");
+            let error = json!({"code": METHOD_NOT_FOUND, "message": "not offered"});
+            return ParsedLine::reply(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
         }
-        if self.prompt.is_none() || self.asks.len() >= ASKS_MAX {
-            let line = OpenAsk::new(id.clone(), &Value::Null).cancelled();
-            return ParsedLine { replies: vec![line], ..ParsedLine::default() };
-        }
-        let fingerprint = format!("acp-{}-{}", self.pid, bare(id));
-        let call = self.calls.merged(params.get("toolCall").unwrap_or(&Value::Null));
         let options = params.get("options").unwrap_or(&Value::Null);
-        self.asks.insert(fingerprint.clone(), OpenAsk::new(id.clone(), options));
-        [StreamItem::Begun, StreamItem::Ask(asking::ask(fingerprint, &call, options))].into_iter().collect()
+        let open = OpenAsk::new(id.clone(), options);
+        if self.prompt.is_none() || self.asks.len() >= ASKS_MAX {
+            return ParsedLine::reply(open.cancelled());
+        }
+        let same: Vec<String> =
+            self.asks.iter().filter(|(_, ask)| ask.id == *id).map(|(name, _)| name.clone()).collect();
+        if !same.is_empty() {
+            self.asks.retain(|name, _| !same.contains(name));
+            let said = same.into_iter().map(StreamItem::Withdrawn).collect();
+            return ParsedLine { said, ..ParsedLine::reply(open.cancelled()) };
+        }
+        self.asked = self.asked.saturating_add(1);
+        let fingerprint = format!("acp-{}-{}", self.pid, self.asked);
+        let call = self.calls.asked(params.get("toolCall").unwrap_or(&Value::Null));
+        self.asks.insert(fingerprint.clone(), open);
+        let ask = asking::ask(AskedCall {
+            fingerprint,
+            call: &call,
+            options,
+            folder: &self.folder,
+            command_titles: self.command_titles,
+        });
+        [StreamItem::Begun, StreamItem::Ask(ask.settled())].into_iter().collect()
     }
 
     fn notified(&mut self, method: &str, params: &Value) -> ParsedLine {
@@ -201,7 +214,7 @@ impl Acp {
             return ParsedLine::default();
         }
         let update = params.get("update").unwrap_or(&Value::Null);
-        let mut heard = updates::read(update, &mut self.calls);
+        let mut heard = updates::read(update, &mut self.calls, &self.folder);
         let message = text(update, "/messageId");
         if message.is_some() && message != self.message.as_deref() {
             self.message = message.map(str::to_owned);
@@ -271,8 +284,34 @@ impl Format for Acp {
     }
 }
 
+/// How it is done with a prompt. Without a reason of its own nothing shows that it is done.
+fn stopped(reason: Option<&str>) -> Done {
+    match reason {
+        Some("end_turn") => Done::Whole,
+        Some("max_tokens") => Done::Cut("its answer was cut off by the output limit".to_owned()),
+        Some("max_turn_requests") => Done::Cut("it has reached its own limit of requests".to_owned()),
+        Some("cancelled") => Done::Cancelled,
+        Some("refusal") => Done::Failed(Failing::of(ErrorClass::Refusal, "its model refuses to go on")),
+        Some(reason) => Done::Failed(Failing::said(format!(
+            "it has stopped before it was done: {}",
+            reason.replace('_', " ")
+        ))),
+        None => Done::Failed(Failing::said("it has ended its turn without a reason")),
+    }
+}
+
+/// The session can't be opened.
+fn unopened(failing: Failing) -> ParsedLine {
+    let locked = is_locked(&failing);
+    if locked { StreamItem::Locked(failing.why).into() } else { StreamItem::Unfit(failing.why).into() }
+}
+
+fn is_locked(failing: &Failing) -> bool {
+    failing.class == Some(ErrorClass::Unauthorized)
+}
+
 /// Why a request failed, if it did.
-fn failure(answer: &Value) -> Option<String> {
+fn failure(answer: &Value) -> Option<Failing> {
     let error = answer.get("error")?;
     let words = first_text(error, &["/message"]).unwrap_or("it gave no reason");
     // The provider's message may be quoted as JSON, or be in the details.
@@ -283,13 +322,12 @@ fn failure(answer: &Value) -> Option<String> {
     if let Some(details) = details.filter(|details| !words.contains(details)) {
         why = format!("{why}: {details}");
     }
-    if error.get("code").and_then(Value::as_i64) == Some(AUTH_REQUIRED) {
-        why.push_str(" (log in with the program itself first)");
+    let code = error.get("code").and_then(Value::as_i64);
+    if code == Some(AUTH_REQUIRED) {
+        let why = format!("{why} (log in with the program itself first)");
+        return Some(Failing::of(ErrorClass::Unauthorized, why));
     }
-    Some(why)
-}
-
-/// A request's id without quotes.
-fn bare(id: &Value) -> String {
-    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+    // Some agents hand the status of their provider's answer on.
+    let class = code.and_then(|code| u64::try_from(code).ok()).and_then(class_of_status);
+    Some(Failing { why, class })
 }

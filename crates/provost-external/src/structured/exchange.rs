@@ -4,37 +4,27 @@ use std::time::Duration;
 
 use provost_engine::Answer;
 use provost_event::{
-    Block, Blocker, CallId, CompletionScope, ErrorClass, Exit, ModelFailure, Seq, StopReason, TerminalAsk,
-    TerminalEvent, TerminalNoted, TerminalState,
+    Block, Blocker, CallId, ModelFailure, Plan, PlanItem, ProgramActivity, ProgramCall, ProgramChange, Seq,
+    StopReason, TerminalAsk, TerminalEvent, TerminalNoted, TerminalState,
 };
-use provost_harness::{BackendError, Exchange, Prompt, Redactor};
-use provost_process::PipedEnding;
-use tokio::time::{sleep, timeout};
+use provost_harness::{Exchange, Prompt, Redactor};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::StructuredDriver;
-use super::format::Life;
+use super::ending::{CUT_OFF, aborted, clean, storage};
 use super::live::{Came, Live};
-use super::stream_item::{Done, StreamItem};
+use super::stream_item::{Failing, StreamItem};
 use super::turn::{ForwardedQuestion, ProgramPrompt, Turn};
 use crate::consent::call_of;
-use crate::driver::{TRY_AGAIN, class_of};
+use crate::driver::TRY_AGAIN;
 use crate::reach::SubjectReach;
 
 /// Prompt for an agent that continues earlier work when there is no other prompt.
 const GO_ON: &str = "You were interrupted. Go on where you left off.";
 
-/// How long an interrupted program may take to report that it has stopped.
-const INTERRUPT_MAX: Duration = Duration::from_secs(2);
-
-/// The ending of a program that can't be interrupted.
-const CUT_OFF: PipedEnding = PipedEnding { own: Duration::ZERO, grace: Duration::from_secs(2) };
-
-/// Bytes of the program's text that a log entry keeps.
-const NOTE_BYTES_MAX: usize = 16 * 1024;
-
-/// Characters of a failed program's last output that a message quotes.
-const LAST_OUTPUT_CHARS_MAX: usize = 2_000;
+/// Changed files that a log entry keeps of one call.
+const CHANGES_MAX: usize = 100;
 
 impl StructuredDriver {
     /// Starts the program if it isn't running, gives it the next prompt, and waits until it asks for consent or is
@@ -44,37 +34,36 @@ impl StructuredDriver {
     /// As for that method.
     ///
     /// # Cancellation
-    /// When `cancel` fires it interrupts the program's work and waits at most 2 s for that; a program that can't
+    /// When `cancel` fires it interrupts the program's work and waits at most 1 s for that; a program that can't
     /// be interrupted is ended. Dropping the future leaves the program as it is.
     pub async fn exchange(
         &mut self,
-        exchange: Exchange<'_>,
+        exchange: &mut Exchange<'_>,
         cancel: &CancellationToken,
     ) -> Result<Answer, ModelFailure> {
-        let mut exchange = exchange;
         self.log = Some(exchange.log.clone());
-        self.refuse(&mut exchange).await?;
+        self.refuse(exchange).await?;
         loop {
             if !self.turn.is_going() {
-                if !self.has_words(&mut exchange) {
-                    self.wait_for_words(&mut exchange, cancel).await?;
+                if !self.has_words(exchange) {
+                    self.wait_for_words(exchange, cancel).await?;
                     continue;
                 }
-                self.make_ready(&mut exchange, cancel).await?;
-                self.tell(&mut exchange).await;
+                self.make_ready(exchange, cancel).await?;
+                self.tell(exchange).await;
             }
             let idle = exchange.policy.idle_ms.map(Duration::from_millis);
             match self.hear(idle, cancel).await? {
                 Some(Came::Said(said)) => {
-                    if let Some(answer) = self.take_in(said, &mut exchange).await? {
+                    if let Some(answer) = self.take_in(said, exchange).await? {
                         return Ok(answer);
                     }
                 }
                 Some(Came::Stirred) => {}
                 Some(Came::Ended(exit)) => {
-                    return Err(self.ended(exit, &mut exchange, "before it was done").await);
+                    return Err(self.ended(exit, exchange, "before it was done").await);
                 }
-                None => return Err(self.unanswered(&exchange, "shows no sign of life")),
+                None => return Err(self.unanswered(exchange, "shows no sign of life")),
             }
         }
     }
@@ -85,8 +74,10 @@ impl StructuredDriver {
         let ask = asked.ask;
         let reason = exchange.words.refusal().unwrap_or("This is not allowed here.").to_owned();
         let Ok(reply) = live.reader.refuse(&ask.fingerprint, &reason) else { return Ok(()) };
-        live.tell([reply.line]).await;
-        self.turn.refusal = Some(reason);
+        live.tell(reply.lines).await;
+        if !reply.tells_reason {
+            self.turn.keep_reason(reason);
+        }
         self.noted_answer(ask.fingerprint, &reply.choice).await.map_err(|error| storage(&error))
     }
 
@@ -115,9 +106,6 @@ impl StructuredDriver {
         if let Some(live) = self.live.as_mut() {
             let lines = live.reader.prompt(&text);
             live.tell(lines).await;
-            if live.life == Life::Prompt {
-                live.child.close_input();
-            }
         }
         self.turn = Turn::begin(ProgramPrompt { text, prompt });
     }
@@ -147,8 +135,9 @@ impl StructuredDriver {
                 self.kept.session = Some(name);
                 self.keep().await;
             }
-            StreamItem::Lost(why) => self.begin_anew(&why, exchange).await?,
-            StreamItem::Unfit(why) => return Err(self.failed(&why, exchange)),
+            StreamItem::Lost(why) | StreamItem::Unfit(why) | StreamItem::Locked(why) => {
+                return Err(self.failed(Failing::said(why), exchange));
+            }
             StreamItem::Begun => self.begun(exchange).await?,
             StreamItem::Text(text) => {
                 self.begun(exchange).await?;
@@ -165,6 +154,9 @@ impl StructuredDriver {
             StreamItem::Used(used) => self.meter.count(used),
             StreamItem::Cost(cost) => self.meter.pay(cost),
             StreamItem::Error(line) => self.note_error(&line, exchange).await?,
+            StreamItem::Notice(text) => self.note_notice(&text, exchange).await?,
+            StreamItem::Activity(activity) => self.note_activity(activity, exchange).await?,
+            StreamItem::Untold(reason) => self.turn.keep_reason(reason),
             StreamItem::Done(done) => return self.done(done, exchange).await,
             StreamItem::Session(_) => {}
         }
@@ -172,7 +164,7 @@ impl StructuredDriver {
     }
 
     /// The program works: it has taken its prompt.
-    async fn begun(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
+    pub(super) async fn begun(&mut self, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
         if let Some(told) = self.turn.told.take() {
             // Save first: a prompt that the log has as given is never given again, unless this state says so.
             self.keep().await;
@@ -207,69 +199,20 @@ impl StructuredDriver {
         Ok(self.answer_of(content, StopReason::ToolUse, exchange))
     }
 
-    async fn done(
-        &mut self,
-        done: Done,
-        exchange: &mut Exchange<'_>,
-    ) -> Result<Option<Answer>, ModelFailure> {
-        // A program that is done without earlier output has taken the prompt too.
-        self.begun(exchange).await?;
-        self.turn.end();
-        self.keep().await;
-        let program = &exchange.policy.program;
-        let short = match done {
-            Done::Whole => None,
-            Done::Short(why) => Some(format!("({program} has stopped: {why})")),
-            Done::Failed(why) => {
-                self.note_error(&why, exchange).await?;
-                self.note_done(false).await?;
-                let failure = self.failed(&why, exchange);
-                if failure.class.may_retry() {
-                    self.try_again();
-                }
-                return Err(failure);
-            }
-        };
-        self.note_done(short.is_none()).await?;
-        let text = self.turn.take_text();
-        if let Some(reason) = self.turn.refusal.take() {
-            // It has stopped because of the refusal, and may not know the reason.
-            self.own_words = Some(reason);
-            return Ok(None);
-        }
-        let said = [(!text.is_empty()).then_some(text), short]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join("\n\n");
-        let said = if said.is_empty() { format!("({program} is done, and said nothing.)") } else { said };
-        Ok(Some(self.answer_of(vec![Block::Text(said)], StopReason::EndTurn, exchange)))
-    }
-
     /// The next exchange gives a prompt to go on.
     pub(crate) fn try_again(&mut self) {
         self.own_words = Some(TRY_AGAIN.to_owned());
     }
 
-    async fn note_done(&mut self, succeeded: bool) -> Result<(), ModelFailure> {
-        let done = TerminalEvent::Completion { scope: CompletionScope::Turn, succeeded: Some(succeeded) };
-        self.note(done).await.map_err(|error| storage(&error))?;
-        self.note_state(TerminalState::Idle).await.map_err(|error| storage(&error))
-    }
-
-    fn answer_of(&mut self, content: Vec<Block>, stop: StopReason, exchange: &Exchange<'_>) -> Answer {
+    pub(super) fn answer_of(
+        &mut self,
+        content: Vec<Block>,
+        stop: StopReason,
+        exchange: &Exchange<'_>,
+    ) -> Answer {
         let (usage, cost) = self.meter.charge();
         let model = self.model.clone().unwrap_or_else(|| exchange.policy.program.clone());
         Answer { content, usage, cost, model, stop }
-    }
-
-    /// A one-prompt process has found its session gone: the session starts from the beginning.
-    async fn begin_anew(&mut self, why: &str, exchange: &mut Exchange<'_>) -> Result<(), ModelFailure> {
-        self.lost(why, exchange).await?;
-        self.retire(CUT_OFF, &CancellationToken::new()).await;
-        let told = std::mem::take(&mut self.turn).told;
-        self.own_words = told.filter(|told| told.prompt.is_none()).map(|told| told.text);
-        Ok(())
     }
 
     async fn wait_for_words(
@@ -281,13 +224,11 @@ impl StructuredDriver {
         let idle = over(limit);
         tokio::pin!(idle);
         loop {
-            // A one-prompt process ends by itself.
-            let serves = self.live.as_mut().filter(|live| live.life == Life::Session);
             let came = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Err(aborted()),
                 waited = exchange.words.wait() => return waited.map_err(|error| storage(&error)),
-                came = next_of(serves) => came,
+                came = next_of(self.live.as_mut()) => came,
                 () = &mut idle => return Err(self.unanswered(exchange, "waits for something to do")),
             };
             match came {
@@ -296,6 +237,7 @@ impl StructuredDriver {
                     self.note(TerminalEvent::Exited { exit }).await.map_err(|error| storage(&error))?;
                 }
                 Came::Said(StreamItem::Error(line)) => self.note_error(&line, exchange).await?,
+                Came::Said(StreamItem::Notice(text)) => self.note_notice(&text, exchange).await?,
                 Came::Said(_) | Came::Stirred => {}
             }
         }
@@ -313,69 +255,30 @@ impl StructuredDriver {
         self.note(TerminalEvent::Error { line }).await.map_err(|error| storage(&error))
     }
 
-    /// Interrupts the program's work.
-    async fn interrupted(&mut self) -> ModelFailure {
-        let lines = self.live.as_mut().map(|live| live.reader.interrupt()).unwrap_or_default();
-        if lines.is_empty() {
-            self.retire(CUT_OFF, &CancellationToken::new()).await;
-        } else if let Some(live) = self.live.as_mut() {
-            let meter = &mut self.meter;
-            let stops = async {
-                live.tell(lines).await;
-                loop {
-                    match live.next().await {
-                        Came::Said(StreamItem::Used(used)) => meter.count(used),
-                        Came::Said(StreamItem::Cost(cost)) => meter.pay(cost),
-                        Came::Said(StreamItem::Done(_)) | Came::Ended(_) => break,
-                        Came::Said(_) | Came::Stirred => {}
-                    }
-                }
-            };
-            if timeout(INTERRUPT_MAX, stops).await.is_ok() {
-                self.turn.end();
-            }
-        }
-        let (usage, _) = self.meter.charge();
-        self.keep().await;
-        ModelFailure { usage, ..aborted() }
-    }
-
-    /// The program has ended before it was done.
-    pub(super) async fn ended(
+    /// Records a remark that is no failure.
+    pub(super) async fn note_notice(
         &mut self,
-        exit: Exit,
+        text: &str,
         exchange: &mut Exchange<'_>,
-        when: &str,
-    ) -> ModelFailure {
-        let words = self.last_output(exchange);
-        let message = format!("`{}` has ended ({exit}) {when}{words}", exchange.policy.program);
-        self.turn.end();
-        self.retire(CUT_OFF, &CancellationToken::new()).await;
-        let (usage, _) = self.meter.charge();
-        ModelFailure { usage, ..ModelFailure::new(class_of(&words), message) }
+    ) -> Result<(), ModelFailure> {
+        if !self.turn.notes_error() {
+            return Ok(());
+        }
+        let text = clean(text, &exchange.redactor);
+        self.note(TerminalEvent::Notification { text }).await.map_err(|error| storage(&error))
     }
 
-    /// Its last output that may explain a failure, to append to a message.
-    pub(super) fn last_output(&self, exchange: &Exchange<'_>) -> String {
-        let words = self.live.as_ref().map(Live::last_output).unwrap_or_default();
-        let words = exchange.redactor.redact(&words).into_owned();
-        let over = words.chars().count().saturating_sub(LAST_OUTPUT_CHARS_MAX);
-        let end: String = words.chars().skip(over).collect();
-        if end.is_empty() { end } else { format!(": {end}") }
-    }
-
-    fn failed(&mut self, why: &str, exchange: &Exchange<'_>) -> ModelFailure {
-        let why = clean(why, &exchange.redactor);
-        let (usage, _) = self.meter.charge();
-        let message = format!("`{}` has failed: {why}", exchange.policy.program);
-        ModelFailure { usage, ..ModelFailure::new(class_of(&why), message) }
-    }
-
-    fn unanswered(&mut self, exchange: &Exchange<'_>, what: &str) -> ModelFailure {
-        let (usage, _) = self.meter.charge();
-        let seconds = exchange.policy.idle_ms.unwrap_or_default().div_ceil(1000);
-        let message = format!("`{}` {what} for {seconds} s", exchange.policy.program);
-        ModelFailure { usage, ..ModelFailure::new(ErrorClass::Unanswered, message) }
+    async fn note_activity(
+        &mut self,
+        activity: ProgramActivity,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ModelFailure> {
+        self.begun(exchange).await?;
+        if !self.turn.notes_activity() {
+            return Ok(());
+        }
+        let activity = without_secrets(activity, &exchange.redactor);
+        self.note(TerminalEvent::Activity(activity)).await.map_err(|error| storage(&error))
     }
 }
 
@@ -393,9 +296,22 @@ async fn over(limit: Option<Duration>) {
     }
 }
 
-fn clean(text: &str, redactor: &Redactor) -> String {
-    let clean = redactor.redact(text);
-    clean.get(..clean.floor_char_boundary(NOTE_BYTES_MAX)).unwrap_or_default().to_owned()
+fn without_secrets(activity: ProgramActivity, redactor: &Redactor) -> ProgramActivity {
+    match activity {
+        ProgramActivity::Call(call) => {
+            let changes = call.changes.into_iter().take(CHANGES_MAX);
+            let changes = changes
+                .map(|change| ProgramChange { path: clean(&change.path, redactor), ..change })
+                .collect();
+            let subject = clean(&call.subject, redactor);
+            ProgramActivity::Call(ProgramCall { subject, changes, ..call })
+        }
+        ProgramActivity::Plan(plan) => {
+            let items = plan.items.into_iter();
+            let items = items.map(|item| PlanItem { text: clean(&item.text, redactor), ..item }).collect();
+            ProgramActivity::Plan(Plan { items })
+        }
+    }
 }
 
 /// The question without secrets. Its subject stays whole: permissions are checked against it.
@@ -405,12 +321,4 @@ fn masked(ask: &TerminalAsk, redactor: &Redactor) -> TerminalAsk {
         subject: ask.subject.as_deref().map(|subject| redactor.redact(subject).into_owned()),
         ..ask.clone()
     }
-}
-
-fn aborted() -> ModelFailure {
-    ModelFailure::new(ErrorClass::Aborted, "stopped before the program was done")
-}
-
-pub(super) fn storage(error: &BackendError) -> ModelFailure {
-    ModelFailure::new(ErrorClass::Storage, error.to_string())
 }

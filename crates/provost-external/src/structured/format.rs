@@ -3,7 +3,7 @@
 use provost_terminal::{StreamFormat, StructuredChannel};
 
 use super::acp::Acp;
-use super::codex::CodexExec;
+use super::app_server::AppServer;
 use super::stream_item::ParsedLine;
 use super::stream_json::StreamJson;
 
@@ -16,6 +16,8 @@ pub(super) struct Opening<'a> {
     pub(super) session: Option<&'a str>,
     /// Distinguishes question ids from those of earlier processes.
     pub(super) pid: u32,
+    /// Whether the title of a call that runs a command is that command.
+    pub(super) command_titles: bool,
 }
 
 /// The reader of one program's stream.
@@ -45,10 +47,19 @@ pub(super) trait Format: Send + Sync {
 /// A reply to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
-    /// The line to send.
-    pub(super) line: String,
+    /// The lines to send.
+    pub(super) lines: Vec<String>,
     /// The chosen option, in the program's words.
     pub(super) choice: String,
+    /// Whether they give the program's model the reason of a refusal, too.
+    pub(super) tells_reason: bool,
+}
+
+impl Reply {
+    /// One line that says nothing but the choice.
+    pub(super) fn new(line: String, choice: impl Into<String>) -> Self {
+        Self { lines: vec![line], choice: choice.into(), tells_reason: false }
+    }
 }
 
 /// Why a question can't be answered this way.
@@ -60,29 +71,11 @@ pub(super) enum NoReply {
     NotOffered,
 }
 
-/// The lifetime of a program's process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
-    /// One prompt, which is its whole input.
-    Prompt,
-    /// Until it is ended.
-    Session,
-}
-
-/// The lifetime of a process with this format.
-pub(super) const fn life(format: StreamFormat) -> Life {
-    match format {
-        StreamFormat::CodexExec => Life::Prompt,
-        StreamFormat::Acp | StreamFormat::StreamJson => Life::Session,
-    }
-}
-
 /// Whether the program asks for consent by this stream: if not, it decides by itself, and no permission, hook or
 /// approver sees what it is about to do.
 pub(super) fn asks(channel: &StructuredChannel) -> bool {
     match channel.format {
-        StreamFormat::CodexExec => false,
-        StreamFormat::Acp => true,
+        StreamFormat::Acp | StreamFormat::CodexAppServer => true,
         StreamFormat::StreamJson => {
             channel.args.iter().any(|arg| arg.starts_with("--permission-prompt-tool"))
         }
@@ -92,11 +85,8 @@ pub(super) fn asks(channel: &StructuredChannel) -> bool {
 /// The arguments that select the format, and resume `session` if the program takes that as an argument.
 pub(super) fn arguments(channel: &StructuredChannel, session: Option<&str>) -> Vec<String> {
     let more: &[&str] = match (channel.format, session) {
-        // The prompt is sent by standard input: an argument has a limit, and may look like an option.
-        (StreamFormat::CodexExec, None) => &["-"],
-        (StreamFormat::CodexExec, Some(session)) => &["resume", session, "-"],
         (StreamFormat::StreamJson, Some(session)) => &["--resume", session],
-        (StreamFormat::StreamJson, None) | (StreamFormat::Acp, _) => &[],
+        (StreamFormat::StreamJson, None) | (StreamFormat::Acp | StreamFormat::CodexAppServer, _) => &[],
     };
     channel.args.iter().cloned().chain(more.iter().map(|arg| (*arg).to_owned())).collect()
 }
@@ -104,8 +94,8 @@ pub(super) fn arguments(channel: &StructuredChannel, session: Option<&str>) -> V
 /// The reader of this format.
 pub(super) fn reader(format: StreamFormat, opening: Opening<'_>) -> Box<dyn Format> {
     match format {
-        StreamFormat::CodexExec => Box::new(CodexExec::new(opening)),
         StreamFormat::Acp => Box::new(Acp::new(opening)),
+        StreamFormat::CodexAppServer => Box::new(AppServer::new(opening)),
         StreamFormat::StreamJson => Box::new(StreamJson::new()),
     }
 }

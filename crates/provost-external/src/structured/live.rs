@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use provost_event::Exit;
 use provost_process::{PipeClosed, Piped, PipedChild};
 
-use super::format::{Format, Life};
+use super::format::Format;
 use super::stream_item::StreamItem;
 
 /// Maximum bytes of a line; a longer one is skipped.
@@ -33,7 +33,6 @@ pub(super) enum Came {
 pub(super) struct Live {
     pub(super) child: PipedChild,
     pub(super) reader: Box<dyn Format>,
-    pub(super) life: Life,
     heard: VecDeque<StreamItem>,
     replies: VecDeque<String>,
     exit: Option<Exit>,
@@ -42,11 +41,10 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(child: PipedChild, reader: Box<dyn Format>, life: Life) -> Self {
+    pub(super) fn new(child: PipedChild, reader: Box<dyn Format>) -> Self {
         Self {
             child,
             reader,
-            life,
             heard: VecDeque::new(),
             replies: VecDeque::new(),
             exit: None,

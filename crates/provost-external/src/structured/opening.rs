@@ -5,25 +5,21 @@ use std::time::Duration;
 use provost_event::{Channel, ErrorClass, ModelFailure, TerminalEvent, TerminalNoted, TerminalState};
 use provost_harness::Exchange;
 use provost_process::{Launch, OpenPipes, PipedChild, PipedCommand, PipedEnding, SpawnError};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::boxed::{Starting, surroundings};
 
-use super::format::{self, Life, Opening};
+use super::format::{self, Opening};
 use super::live::{Came, LINE_BYTES_MAX, Live, STDERR_BYTES_MAX};
 use super::stream_item::StreamItem;
-use super::{StructuredDriver, exchange};
+use super::{StructuredDriver, ending, stream_args};
 
 /// How long a program may take until it accepts a prompt.
 const READY_MAX: Duration = Duration::from_secs(60);
 
-/// How long a one-prompt process may take to end by itself: Codex takes 5 s.
-const LEAVES_OWN: Duration = Duration::from_secs(8);
-
-/// How long it may take after the request to end.
-const LEAVES_GRACE: Duration = Duration::from_secs(5);
-
-const LEAVES: PipedEnding = PipedEnding { own: LEAVES_OWN, grace: LEAVES_GRACE };
+/// The ending of a process that has ended its stream.
+const LEAVES: PipedEnding = PipedEnding { own: Duration::ZERO, grace: Duration::from_secs(5) };
 
 impl StructuredDriver {
     /// Ensures a running program that accepts a prompt.
@@ -32,7 +28,7 @@ impl StructuredDriver {
         exchange: &mut Exchange<'_>,
         cancel: &CancellationToken,
     ) -> Result<(), ModelFailure> {
-        if self.live.as_ref().is_some_and(|live| live.life == Life::Prompt || live.exit().is_some()) {
+        if self.live.as_ref().is_some_and(|live| live.exit().is_some()) {
             self.retire(LEAVES, cancel).await;
         }
         if self.live.is_none() {
@@ -44,9 +40,11 @@ impl StructuredDriver {
                 Some(Came::Said(said)) => self.take_opening(said, exchange).await?,
                 Some(Came::Stirred) => {}
                 Some(Came::Ended(exit)) => {
+                    self.note_unfit();
                     return Err(self.ended(exit, exchange, "before it could be told anything").await);
                 }
                 None => {
+                    self.note_unfit();
                     let message = format!(
                         "`{}` wasn't ready for a prompt within {} s of its start{}",
                         exchange.policy.program,
@@ -66,7 +64,8 @@ impl StructuredDriver {
         let starting =
             Starting { session: self.session, policy, profile: &self.profile, sandbox: &exchange.sandbox };
         let pointed = surroundings(&self.options, starting).await?;
-        let args: Vec<String> = policy.args.iter().cloned().chain(arguments).collect();
+        let own = stream_args(&self.channel, policy, &self.profile)?;
+        let args: Vec<String> = own.into_iter().chain(arguments).collect();
         let args = pointed.before(policy, &self.profile, &args);
         let command = PipedCommand {
             launch: Launch {
@@ -86,12 +85,20 @@ impl StructuredDriver {
         };
         let child = PipedChild::spawn(command).await.map_err(|error| not_started(&error))?;
         let pid = child.pid();
-        let folder = exchange.workspace.to_string_lossy();
-        let opening = Opening { folder: &folder, session: self.kept.session.as_deref(), pid };
+        // As programs name it: they follow links.
+        let workspace = exchange.workspace.to_owned();
+        let folder = spawn_blocking(move || workspace.canonicalize().unwrap_or(workspace)).await;
+        let folder = folder.unwrap_or_else(|_| exchange.workspace.to_owned());
+        let opening = Opening {
+            folder: &folder.to_string_lossy(),
+            session: self.kept.session.as_deref(),
+            pid,
+            command_titles: self.channel.command_titles,
+        };
         let reader = format::reader(self.channel.format, opening);
         self.meter.forget_process();
         self.kept.starts = self.kept.starts.saturating_add(1);
-        self.live = Some(Live::new(child, reader, format::life(self.channel.format)));
+        self.live = Some(Live::new(child, reader));
         let words = std::iter::once(policy.program.as_str()).chain(args.iter().map(String::as_str));
         let started = TerminalEvent::Started {
             command: words.map(|word| exchange.redactor.redact(word).into_owned()).collect(),
@@ -99,17 +106,13 @@ impl StructuredDriver {
             channel: Channel::Structured,
             recording: None,
         };
-        exchange
-            .log
-            .note(TerminalNoted::certain(started))
-            .await
-            .map_err(|error| exchange::storage(&error))?;
+        exchange.log.note(TerminalNoted::certain(started)).await.map_err(|error| ending::storage(&error))?;
         self.state = TerminalState::Starting;
         if !format::asks(&self.channel) {
             let text =
                 "nothing is asked by this stream: what it does, the program decides by itself".to_owned();
             let noted = TerminalNoted::certain(TerminalEvent::Notification { text });
-            exchange.log.note(noted).await.map_err(|error| exchange::storage(&error))?;
+            exchange.log.note(noted).await.map_err(|error| ending::storage(&error))?;
         }
         if let Some(live) = self.live.as_mut() {
             let lines = live.reader.open();
@@ -139,12 +142,27 @@ impl StructuredDriver {
             }
             StreamItem::Lost(why) => self.lost(&why, exchange).await,
             StreamItem::Unfit(why) => {
+                self.note_unfit();
                 let message = format!("`{}` can't be driven: {why}", exchange.policy.program);
                 Err(ModelFailure::new(ErrorClass::Program, message))
             }
+            StreamItem::Locked(why) => {
+                let message = format!("`{}` can't work: {why}", exchange.policy.program);
+                Err(ModelFailure::new(ErrorClass::Unauthorized, message))
+            }
+            StreamItem::Model(model) => {
+                self.model = Some(model);
+                Ok(())
+            }
             StreamItem::Error(line) => self.note_error(&line, exchange).await,
+            StreamItem::Notice(text) => self.note_notice(&text, exchange).await,
             _ => Ok(()),
         }
+    }
+
+    /// Another channel may do, as long as the program was told nothing by this one.
+    fn note_unfit(&mut self) {
+        self.is_unfit = !self.was_told && self.kept.session.is_none();
     }
 
     /// The program has lost its session, and with it all earlier prompts.

@@ -1,6 +1,9 @@
 //! The events of a program's stream, independent of its format.
 
-use provost_event::{MicroDollars, TerminalAsk, Usage};
+use provost_event::{ErrorClass, MicroDollars, ProgramActivity, TerminalAsk, Usage};
+
+/// Steps of a plan that are kept.
+pub(super) const PLAN_ITEMS_MAX: usize = 200;
 
 /// An event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,8 +12,10 @@ pub(super) enum StreamItem {
     Session(String),
     /// The session to resume doesn't exist; a new one has begun. The reason.
     Lost(String),
-    /// The program can't work at all. The reason.
+    /// The program can't be driven by this format. The reason.
     Unfit(String),
+    /// The program can't work before a person has acted, on this channel or another. The reason.
+    Locked(String),
     /// It has taken the prompt and works.
     Begun,
     /// A piece of its answer.
@@ -29,6 +34,12 @@ pub(super) enum StreamItem {
     Cost(Cost),
     /// A failure, after which it continues.
     Error(String),
+    /// A remark that is no failure.
+    Notice(String),
+    /// What it did or plans to do, by its own account.
+    Activity(ProgramActivity),
+    /// The reason of a refusal didn't reach its model.
+    Untold(String),
     /// It is done with the prompt.
     Done(Done),
 }
@@ -58,10 +69,48 @@ pub(super) enum Cost {
 pub(super) enum Done {
     /// Completed.
     Whole,
-    /// Stopped early, by an interrupt or a limit of its own. The reason.
-    Short(String),
-    /// Failed. The reason.
-    Failed(String),
+    /// Cut off by a limit of its own or of its model: it isn't done. The reason.
+    Cut(String),
+    /// Stopped because of a cancel, which a refusal may be, too.
+    Cancelled,
+    /// Failed, or stopped before it was done.
+    Failed(Failing),
+}
+
+/// A failure of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failing {
+    /// The reason, in its words.
+    pub(super) why: String,
+    /// What kind of failure it is, if the stream says so beside the words.
+    pub(super) class: Option<ErrorClass>,
+}
+
+impl Failing {
+    /// A failure that only its words describe.
+    pub(super) fn said(why: impl Into<String>) -> Self {
+        Self { why: why.into(), class: None }
+    }
+
+    /// A failure of this class.
+    pub(super) fn of(class: ErrorClass, why: impl Into<String>) -> Self {
+        Self { why: why.into(), class: Some(class) }
+    }
+}
+
+/// The class of a provider's answer with this HTTP status.
+pub(super) const fn class_of_status(status: u64) -> Option<ErrorClass> {
+    match status {
+        401 => Some(ErrorClass::Unauthorized),
+        402 => Some(ErrorClass::QuotaUsedUp),
+        403 => Some(ErrorClass::Forbidden),
+        404 => Some(ErrorClass::NotFound),
+        429 => Some(ErrorClass::RateLimited),
+        529 => Some(ErrorClass::Overloaded),
+        500..=599 => Some(ErrorClass::Server),
+        400..=499 => Some(ErrorClass::InvalidRequest),
+        _ => None,
+    }
 }
 
 /// The result of parsing a line.
@@ -78,6 +127,11 @@ pub(super) struct ParsedLine {
 impl ParsedLine {
     pub(super) fn malformed() -> Self {
         Self { is_nonsense: true, ..Self::default() }
+    }
+
+    /// Replies without events.
+    pub(super) fn reply(line: String) -> Self {
+        Self { replies: vec![line], ..Self::default() }
     }
 }
 

@@ -11,7 +11,8 @@ use provost_event::{AskKind, AskOption, Certainty, OptionMeaning, TerminalAsk, U
 use serde_json::{Value, json};
 
 use super::format::{Format, NoReply, Reply};
-use super::stream_item::{Cost, Done, ParsedLine, StreamItem, Used};
+use super::stream_item::{Cost, Done, Failing, ParsedLine, StreamItem, Used};
+use super::subject::StreamAsk;
 use super::value::{count, dollars, first_text, text, texts};
 
 /// Maximum open questions; beyond that only the latest are kept.
@@ -61,20 +62,26 @@ impl StreamJson {
         let kind = text(event, "/subtype").unwrap_or_default();
         let failed = event.get("is_error").and_then(Value::as_bool).unwrap_or(false);
         let done = match kind {
-            "success" if failed => Done::Failed(words.unwrap_or("it gave no reason").to_owned()),
+            "success" if failed => Done::Failed(Failing::said(words.unwrap_or("it gave no reason"))),
             "success" => {
                 if let (Some(words), false) = (words, self.has_said) {
                     said.extend([StreamItem::Break, StreamItem::Text(words.to_owned())]);
                 }
                 Done::Whole
             }
+            "error_max_turns" => Done::Cut("it has reached its own limit of turns".to_owned()),
             "error_during_execution" if self.interrupts == 0 => {
                 let errors =
                     event.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
                 let errors: Vec<_> = errors.iter().filter_map(Value::as_str).collect();
-                Done::Failed(if errors.is_empty() { kind.to_owned() } else { errors.join("; ") })
+                Done::Failed(Failing::said(if errors.is_empty() {
+                    kind.to_owned()
+                } else {
+                    errors.join("; ")
+                }))
             }
-            _ => Done::Short(kind.replace('_', " ")),
+            "error_during_execution" => Done::Cancelled,
+            _ => Done::Failed(Failing::said(format!("it has stopped: {}", kind.replace('_', " ")))),
         };
         (self.has_said, self.interrupts) = (false, 0);
         said.push(StreamItem::Done(done));
@@ -87,7 +94,7 @@ impl StreamJson {
             let refusal = json!({"type": "control_response", "response": {
                 "subtype": "error", "request_id": id, "error": "not offered",
             }});
-            return ParsedLine { replies: vec![refusal.to_string()], ..ParsedLine::default() };
+            return ParsedLine::reply(refusal.to_string());
         }
         let request = event.get("request").unwrap_or(&Value::Null);
         if self.asks.len() >= ASKS_MAX {
@@ -147,12 +154,12 @@ impl Format for StreamJson {
 
     fn approve(&mut self, fingerprint: &str) -> Result<Reply, NoReply> {
         let line = self.respond(fingerprint, |input| json!({"behavior": ALLOW, "updatedInput": input}))?;
-        Ok(Reply { line, choice: ALLOW.to_owned() })
+        Ok(Reply::new(line, ALLOW))
     }
 
     fn refuse(&mut self, fingerprint: &str, reason: &str) -> Result<Reply, NoReply> {
         let line = self.respond(fingerprint, |_| json!({"behavior": DENY, "message": reason}))?;
-        Ok(Reply { line, choice: DENY.to_owned() })
+        Ok(Reply { tells_reason: true, ..Reply::new(line, DENY) })
     }
 
     fn interrupt(&mut self) -> Vec<String> {
@@ -179,14 +186,15 @@ fn ask(id: &str, request: &Value) -> TerminalAsk {
     };
     let words = first_text(input, &["/questions/0/question", "/plan"]);
     let about = words.or_else(|| first_text(request, &["/description"])).unwrap_or_default();
-    TerminalAsk {
+    let ask = StreamAsk {
         fingerprint: id.to_owned(),
         kind,
         question: format!("{tool}: {about}"),
         subject: subject.map(str::to_owned),
+        hint: None,
         options: vec![option(ALLOW, OptionMeaning::ApproveOnce), option(DENY, OptionMeaning::Deny)],
-        default: None,
-    }
+    };
+    ask.settled()
 }
 
 fn option(name: &str, meaning: OptionMeaning) -> AskOption {

@@ -1,7 +1,8 @@
 //! Readers as scripts: lines in, events and replies out. The lines are those of real programs, shortened.
 
 mod acp;
-mod codex;
+mod app_server;
+mod hostile;
 mod meter;
 mod stream_json;
 
@@ -9,13 +10,13 @@ use expect_test::Expect;
 use provost_event::Usage;
 use provost_terminal::{StreamFormat, StructuredChannel};
 
-use super::codex::CodexExec;
+use super::app_server::AppServer;
 use super::format::{Format, Opening, arguments};
 use super::stream_item::{StreamItem, Used};
 use super::stream_json::StreamJson;
 use acp::{ASKED, GREETED, at_work};
 
-const OPENING: Opening<'_> = Opening { folder: "/w", session: None, pid: 7 };
+const OPENING: Opening<'_> = Opening { folder: "/w", session: None, pid: 7, command_titles: true };
 
 /// The results of the lines: `<` events, `>` replies.
 fn script(reader: &mut dyn Format, lines: &str) -> String {
@@ -78,11 +79,10 @@ fn check(reader: &mut dyn Format, lines: &str, expected: Expect) {
 #[test]
 fn arguments_take_the_session_up_again_where_that_is_done_by_arguments() {
     let of = |format, session| {
-        let channel = StructuredChannel { format, args: vec!["speak".to_owned()] };
+        let channel = StructuredChannel::new(format, vec!["speak".to_owned()]);
         arguments(&channel, session).join(" ")
     };
-    assert_eq!(of(StreamFormat::CodexExec, None), "speak -");
-    assert_eq!(of(StreamFormat::CodexExec, Some("a")), "speak resume a -");
+    assert_eq!(of(StreamFormat::CodexAppServer, Some("a")), "speak");
     assert_eq!(of(StreamFormat::StreamJson, None), "speak");
     assert_eq!(of(StreamFormat::StreamJson, Some("a")), "speak --resume a");
     assert_eq!(of(StreamFormat::Acp, Some("a")), "speak");
@@ -96,12 +96,13 @@ fn no_piece_of_a_line_stops_a_reader() {
         GREETED,
         r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","usage":{"inputTokens":-1,"outputTokens":1e99}}}"#,
         r#"{"type":"result","subtype":"success","total_cost_usd":-1e300,"usage":{"input_tokens":"many"}}"#,
-        r#"{"type":"item.completed","item":{"type":"agent_message","text":"ä€𝄞"}}"#,
+        r#"{"method":"item/completed","params":{"threadId":"t","item":{"id":"m","type":"agentMessage","text":"ä€𝄞"}}}"#,
+        r#"{"method":"turn/completed","params":{"threadId":"t","turn":{"id":7,"status":"failed","error":[{}]}}}"#,
         r#"{"type":"control_request","request_id":"r","request":{"subtype":"can_use_tool","input":[1]}}"#,
     ];
     for line in lines {
         let mut readers: [Box<dyn Format>; 3] =
-            [Box::new(at_work()), Box::new(CodexExec::new(OPENING)), Box::new(StreamJson::new())];
+            [Box::new(at_work()), Box::new(AppServer::new(OPENING)), Box::new(StreamJson::new())];
         for reader in &mut readers {
             for (at, _) in line.char_indices() {
                 reader.read(&line[..at]);

@@ -8,8 +8,14 @@ const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 const CUT: &str = "\n[the rest is left out]";
 
-/// Failures that are recorded per prompt; beyond that only the last one, if the prompt ends by it.
+/// Failures and remarks that are recorded per prompt; beyond that only the last one, if the prompt ends by it.
 const ERRORS_MAX: u32 = 20;
+
+/// Reports of the program's work that are recorded per prompt.
+const ACTIVITIES_MAX: u32 = 2_000;
+
+/// Reasons of refusals that are kept for the next prompt.
+const UNTOLD_MAX: usize = 16;
 
 /// A prompt as the program gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,11 +43,12 @@ pub(super) struct Turn {
     pub(super) told: Option<ProgramPrompt>,
     /// The question that was passed on and isn't answered yet.
     pub(super) asked: Option<ForwardedQuestion>,
-    /// Why a question was refused, if there was no text since.
-    pub(super) refusal: Option<String>,
+    /// Why questions were refused, where the program's model wasn't given the reason.
+    untold: Vec<String>,
     text: String,
     breaks: bool,
     errors: u32,
+    activities: u32,
 }
 
 impl Turn {
@@ -66,7 +73,6 @@ impl Turn {
         if text.trim().is_empty() && (self.breaks || self.text.is_empty()) {
             return;
         }
-        self.refusal = None;
         if std::mem::take(&mut self.breaks) && !self.text.is_empty() {
             self.text.push_str("\n\n");
         }
@@ -83,6 +89,25 @@ impl Turn {
     pub(super) fn take_text(&mut self) -> String {
         self.breaks = false;
         std::mem::take(&mut self.text).trim().to_owned()
+    }
+
+    /// Keeps the reason of a refusal that the program's model wasn't given.
+    pub(super) fn keep_reason(&mut self, reason: String) {
+        if self.untold.len() < UNTOLD_MAX && !self.untold.contains(&reason) {
+            self.untold.push(reason);
+        }
+    }
+
+    /// The reasons of refusals that the program's model wasn't given, as the next prompt.
+    pub(super) fn take_reasons(&mut self) -> Option<String> {
+        let reasons = std::mem::take(&mut self.untold);
+        (!reasons.is_empty()).then(|| reasons.join("\n\n"))
+    }
+
+    /// Whether one more report of the program's work is recorded.
+    pub(super) fn notes_activity(&mut self) -> bool {
+        self.activities = self.activities.saturating_add(1);
+        self.activities <= ACTIVITIES_MAX
     }
 
     /// Whether one more failure is recorded.

@@ -5,6 +5,9 @@
 mod attached;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod channels;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod evidence;
 #[cfg(target_os = "linux")]
 #[cfg(test)]

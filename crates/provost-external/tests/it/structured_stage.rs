@@ -24,8 +24,8 @@ pub(crate) enum Speaks {
 
 pub(crate) const ALL: [Speaks; 3] = [Speaks::Codex, Speaks::Acp, Speaks::Claude];
 
-/// The formats with consent requests.
-pub(crate) const ASKING: [Speaks; 2] = [Speaks::Acp, Speaks::Claude];
+/// The protocols that report more than messages.
+pub(crate) const TYPED: [Speaks; 2] = [Speaks::Codex, Speaks::Acp];
 
 impl Speaks {
     const fn name(self) -> &'static str {
@@ -38,7 +38,7 @@ impl Speaks {
 
     fn profile(self) -> Profile {
         let format = match self {
-            Self::Codex => "codex-exec",
+            Self::Codex => "codex-app-server",
             Self::Acp => "acp",
             Self::Claude => "stream-json",
         };
@@ -50,10 +50,25 @@ impl Speaks {
         };
         let text = format!(
             "name = \"speaks-{name}\"\nkind = \"agent\"\n[program]\ncommands = [\"none\"]\n\
-             [channel]\nformat = \"{format}\"\nargs = [{args}]\n"
+             [[channels]]\nformat = \"{format}\"\nargs = [{args}]\n"
         );
         Profile::parse("speaks", &text).expect("a profile")
     }
+}
+
+/// A program that doesn't know its stream, one without a login, and one that has options of which only `speaks.py` counts there.
+fn others() -> [Profile; 3] {
+    let of = |name: &str, channel: &str| {
+        let text = format!(
+            "name = \"{name}\"\nkind = \"plain\"\ninherits = \"generic\"\n[program]\ncommands = [\"speaks\"]\n[[channels]]\n{channel}\n"
+        );
+        Profile::parse("other", &text).expect("a profile")
+    };
+    [
+        of("speaks-old", "format = \"acp\"\nargs = [\"old\"]"),
+        of("speaks-locked", "format = \"codex-app-server\"\nargs = [\"codex\", \"locked\"]"),
+        of("speaks-options", "format = \"acp\"\nargs = [\"acp\"]\noptions = { \"--known\" = [] }"),
+    ]
 }
 
 /// A stage with one agent.
@@ -86,7 +101,7 @@ impl Talk {
                 .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
                 .collect(),
             passed: Vec::new(),
-            profiles: ALL.iter().map(|speaks| speaks.profile()).collect(),
+            profiles: ALL.iter().map(|speaks| speaks.profile()).chain(others()).collect(),
             gateway: None,
             masked: Arc::default(),
         });
@@ -109,7 +124,7 @@ impl Talk {
         let program = Program::named("python3").with(|policy| {
             policy.args = vec![script];
             policy.profile = format!("speaks-{}", self.speaks.name());
-            policy.channel = if self.speaks == Speaks::Codex { Channel::Structured } else { Channel::Auto };
+            policy.channel = Channel::Auto;
             policy.submits_goal = true;
         });
         program.with(external).policy_with(&self.stage, agent)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use provost_engine::{Actor, JudgeCall, OwnCall, own_call, tokens_of};
 use provost_event::{
     AssistantMessage, Block, ConversationEntry, Entry, GateEntry, GoalEntry, HookReport, LifecycleEntry,
-    ModelEntry, Plan, Record, RunId, Seq, SessionId, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus,
-    WorkspaceBaseline, WorktreeEntry,
+    ModelEntry, Plan, ProgramActivity, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, ToolCall,
+    ToolEntry, ToolFinished, ToolSpec, ToolStatus, WorkspaceBaseline, WorktreeEntry,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,8 @@ const LOOKED_AT_MAX: u64 = 10_000;
 const LOOKED_AT_FURTHER_MAX: u64 = 2_000;
 /// Entries at the log's beginning that contain the task and the creation of the worktree.
 const BEGINNING_ENTRIES: usize = 16;
+/// What stands in the place of a tool's name where a program reports what it did.
+const PROGRAM_REPORTS: &str = "the program reports";
 /// Tokens counted for a call, besides its texts.
 const CALL_TOKENS: u64 = 24;
 
@@ -220,6 +222,11 @@ impl<'a> Found<'a> {
                     self.requested.push((name, arguments));
                 }
             }
+            Entry::Terminal(TerminalEntry::Noted(noted)) => {
+                if let TerminalEvent::Activity(activity) = &noted.event {
+                    self.take_activity(activity);
+                }
+            }
             Entry::Gate(GateEntry::StopChecked(verdicts))
                 if !self.is_before_check && self.stop_hooks.is_none() =>
             {
@@ -230,6 +237,19 @@ impl<'a> Found<'a> {
                 self.is_before_check = true;
             }
             _ => {}
+        }
+    }
+
+    /// Adds what an external agent's program reports of its work.
+    fn take_activity(&mut self, activity: &ProgramActivity) {
+        match activity {
+            ProgramActivity::Plan(plan) if self.plan.is_none() => self.plan = Some(plan.clone()),
+            ProgramActivity::Call(call) if self.tokens_left > 0 => {
+                let reported = self.clean.text(&call.to_string());
+                self.pay(&[PROGRAM_REPORTS, &reported]);
+                self.requested.push((PROGRAM_REPORTS.to_owned(), reported));
+            }
+            ProgramActivity::Plan(_) | ProgramActivity::Call(_) => {}
         }
     }
 

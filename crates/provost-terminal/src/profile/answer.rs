@@ -1,4 +1,4 @@
-//! The keys to type to a program, and its structured stream.
+//! The keys to type to a program.
 
 use serde::Deserialize;
 
@@ -44,26 +44,4 @@ pub struct QuitStep {
     pub keys: String,
     /// How long to wait for the end before the next step, in milliseconds.
     pub wait_ms: u64,
-}
-
-/// A stream of the program's events, without a screen.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StructuredChannel {
-    /// Its format.
-    pub format: StreamFormat,
-    /// The arguments that select it.
-    pub args: Vec<String>,
-}
-
-/// The format of a structured stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StreamFormat {
-    /// The JSON lines of `codex exec --json`.
-    CodexExec,
-    /// The Agent Client Protocol: JSON-RPC over standard input and output.
-    Acp,
-    /// The JSON lines that Claude Code calls `stream-json`.
-    StreamJson,
 }

@@ -7,11 +7,11 @@ use regex::Regex;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::channel::{self, RawChannel};
 use super::rule::{Choice, Gate, Options, Region, Rule, RuleEvent};
 use super::subject::Subject;
 use super::{
-    GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, SandboxedStart,
-    StructuredChannel, shipped,
+    GatewayRoute, Keys, Profile, ProfileError, ProgramKind, QuitStep, Resume, SandboxedStart, shipped,
 };
 
 pub(super) const SETTLE_MS: u64 = 60;
@@ -37,7 +37,8 @@ struct Raw {
     start: RawStart,
     #[serde(default)]
     resume: Resume,
-    channel: Option<StructuredChannel>,
+    #[serde(default)]
+    channels: Vec<RawChannel>,
     gateway: Option<GatewayRoute>,
     #[serde(default)]
     sandbox: SandboxedStart,
@@ -143,6 +144,10 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
     let message = raw.said.message.map(|text| pattern(&text)).transpose().map_err(malformed)?;
     let message_end = raw.said.end.map(|text| pattern(&text)).transpose().map_err(malformed)?;
     let skipped = patterns(&raw.said.skip).map_err(malformed)?;
+    let channels = channel::read(raw.channels).map_err(|message| ProfileError::Malformed {
+        name: name.to_owned(),
+        message: format!("channels: {message}"),
+    })?;
     if let Some(parent) = parent {
         rules.extend(parent.rules);
         relays.extend(parent.relays);
@@ -157,7 +162,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
         skipped,
         unattended: raw.start.unattended,
         resume: raw.resume,
-        channel: raw.channel,
+        channels,
         gateway: raw.gateway,
         sandbox: raw.sandbox,
         keys: raw.keys,

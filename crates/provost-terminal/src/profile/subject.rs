@@ -109,10 +109,16 @@ impl Subject {
     }
 }
 
+/// Whether every character of `text` is seen and stands where it is: none takes no room, changes the direction of writing,
+/// or controls a terminal.
+#[must_use]
+pub fn is_seen_whole(text: &str) -> bool {
+    UNSEEN.as_ref().is_some_and(|pattern| !pattern.is_match(text))
+}
+
 /// The text, if it is complete and is what it looks like: one row, with no omission, and no character that isn't seen.
 pub(super) fn whole(rows: &[&str]) -> Option<String> {
     let [row] = rows else { return None };
     let is_cut = LEFT_OUT.as_ref().is_none_or(|pattern| pattern.is_match(row));
-    let is_veiled = UNSEEN.as_ref().is_none_or(|pattern| pattern.is_match(row));
-    (!is_cut && !is_veiled && !row.is_empty()).then(|| (*row).to_owned())
+    (!is_cut && is_seen_whole(row) && !row.is_empty()).then(|| (*row).to_owned())
 }

@@ -1,7 +1,7 @@
 //! Shipped profiles, and the errors for invalid ones.
 
 use expect_test::{Expect, expect};
-use provost_terminal::{Profile, ProgramKind, StreamFormat};
+use provost_terminal::{Profile, ProgramChannel, ProgramKind, StreamFormat};
 
 #[test]
 fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
@@ -14,11 +14,44 @@ fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
         let is_plain = ["generic", "gateway"].contains(&profile.name.as_str());
         assert_eq!(profile.kind == ProgramKind::Plain, is_plain);
     }
-    assert_eq!(
-        Profile::named("codex").and_then(|p| p.channel).map(|c| c.format),
-        Some(StreamFormat::CodexExec)
-    );
     assert!(Profile::named("unknown").is_none());
+}
+
+#[test]
+fn a_profile_names_its_channels_in_their_order_and_the_terminal_is_always_one() {
+    let of =
+        |profile: &Profile| profile.channels.iter().map(ProgramChannel::name).collect::<Vec<_>>().join(" ");
+    let shipped = |name: &str| of(&Profile::named(name).expect("a profile"));
+    assert_eq!(shipped("codex"), "codex-app-server terminal");
+    for name in ["gemini", "qwen", "opencode"] {
+        assert_eq!(shipped(name), "acp terminal");
+    }
+    assert_eq!(shipped("claude"), "stream-json terminal");
+    assert_eq!(shipped("aider"), "terminal");
+    let parsed = |channels: &str| Profile::parse("mine", &format!("kind = \"agent\"\n{channels}"));
+    let text = "[[channels]]\nformat = \"terminal\"\n[[channels]]\nformat = \"acp\"\nargs = [\"acp\"]\n";
+    assert_eq!(of(&parsed(text).expect("a profile")), "terminal acp");
+    let error = parsed("[[channels]]\nformat = \"terminal\"\nargs = [\"-x\"]\n").unwrap_err().to_string();
+    assert!(error.contains("the terminal has a format only"), "{error}");
+    assert!(parsed("[[channels]]\nformat = \"telegraph\"\n").is_err());
+}
+
+#[test]
+fn options_that_have_no_effect_on_a_stream_are_named() {
+    let codex = Profile::named("codex").expect("a profile");
+    let stream = codex.streams().next().expect("a stream");
+    assert_eq!(stream.format, StreamFormat::CodexAppServer);
+    let taken = |args: &[&str]| {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        stream.taken(&args).map(|taken| taken.join(" "))
+    };
+    assert_eq!(taken(&["--no-daemon", "-m", "gpt-x"]).as_deref(), Ok("-c model=gpt-x"));
+    assert_eq!(taken(&["--model=gpt-x=1", "-c", "a=b"]).as_deref(), Ok("-c model=gpt-x=1 -c a=b"));
+    assert_eq!(taken(&["-s", "read-only"]).as_deref(), Ok("-c sandbox_mode=read-only"));
+    assert_eq!(taken(&["--no-daemon", "--search"]), Err("--search".to_owned()));
+    assert_eq!(taken(&["fix it"]), Err("fix it".to_owned()));
+    assert_eq!(taken(&["--model"]), Err("--model".to_owned()));
+    assert_eq!(taken(&["--no-daemon=yes"]), Err("--no-daemon=yes".to_owned()));
 }
 
 #[test]

@@ -97,17 +97,17 @@ fn acp_asks_with_what_is_known_of_the_call_and_offers_nothing_itself() {
             < Begun
             < Break
             < Begun
-            < Ask acp-7-0 Command `touch proof.txt && ls` (bash) Allow always=ApproveAlways, Allow=ApproveOnce, Reject=Deny
+            < Ask acp-7-1 Command `touch proof.txt && ls` (bash) Allow always=ApproveAlways, Allow=ApproveOnce, Reject=Deny
             < Begun
-            < Ask acp-7-x Command `cat > x <<E
+            < Ask acp-7-2 Command `cat > x <<E
             hi
             E` (cat > x <<E
             hi
             E) 
             < Begun
-            < Ask acp-7-2 Edit `/w/notes.txt` (Writing to notes.txt) 
+            < Ask acp-7-3 Edit `/w/notes.txt` (Writing to notes.txt) 
             < Begun
-            < Ask acp-7-3 Tool `-` (It asks for consent, and doesn't say to what.) 
+            < Ask acp-7-4 Tool `-` (It asks for consent, and doesn't say to what.) 
             > {"error":{"code":-32601,"message":"not offered"},"id":4,"jsonrpc":"2.0"}
         "#]],
     );
@@ -119,18 +119,20 @@ pub(super) const ASKED: &str = r#"{"jsonrpc":"2.0","id":9,"method":"session/requ
 fn acp_is_answered_once_and_only_for_this_time() {
     let mut acp = at_work();
     acp.read(ASKED);
-    let reply = acp.approve("acp-7-9").unwrap();
+    let reply = acp.approve("acp-7-1").unwrap();
     assert_eq!(
-        reply.line,
+        reply.lines.concat(),
         r#"{"id":9,"jsonrpc":"2.0","result":{"outcome":{"optionId":"once","outcome":"selected"}}}"#
     );
     assert_eq!(reply.choice, "Allow");
-    assert_eq!(acp.approve("acp-7-9"), Err(NoReply::NotAsked));
+    assert_eq!(acp.approve("acp-7-1"), Err(NoReply::NotAsked));
     acp.read(ASKED);
-    assert!(acp.refuse("acp-7-9", "why").unwrap().line.contains(r#""optionId":"no""#));
+    assert!(acp.refuse("acp-7-2", "why").unwrap().lines.concat().contains(r#""optionId":"no""#));
     acp.read(&ASKED.replace("allow_once", "allow_always").replace("reject_once", "reject_never"));
-    assert_eq!(acp.approve("acp-7-9"), Err(NoReply::NotOffered));
-    assert!(acp.refuse("acp-7-9", "why").unwrap().line.contains(r#""outcome":{"outcome":"cancelled"}"#));
+    assert_eq!(acp.approve("acp-7-3"), Err(NoReply::NotOffered));
+    assert!(
+        acp.refuse("acp-7-3", "why").unwrap().lines.concat().contains(r#""outcome":{"outcome":"cancelled"}"#)
+    );
 }
 
 #[test]
@@ -141,8 +143,8 @@ fn acp_takes_its_questions_back_when_it_is_done_or_stopped() {
         &mut acp,
         r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"max_turn_requests"}}"#,
         expect![[r#"
-            < Withdrawn("acp-7-9")
-            < Done(Short("max turn requests"))
+            < Withdrawn("acp-7-1")
+            < Done(Cut("it has reached its own limit of requests"))
         "#]],
     );
     assert!(acp.interrupt().is_empty());
@@ -164,19 +166,21 @@ fn acp_fails_with_what_the_agent_tells() {
     for (error, expected) in [
         (
             r#"{"code":400,"message":"{\"error\":{\"message\":\"the mock is broken\"}}"}"#,
-            "the mock is broken",
+            ("the mock is broken", "Some(InvalidRequest)"),
         ),
         (
             r#"{"code":-32603,"message":"Internal error","data":{"details":"400 the mock is broken"}}"#,
-            "Internal error: 400 the mock is broken",
+            ("Internal error: 400 the mock is broken", "None"),
         ),
         (
             r#"{"code":-32000,"message":"Authentication required"}"#,
-            "Authentication required (log in with the program itself first)",
+            ("Authentication required (log in with the program itself first)", "Some(Unauthorized)"),
         ),
     ] {
         let heard = at_work().read(&format!(r#"{{"jsonrpc":"2.0","id":3,"error":{error}}}"#));
-        assert_eq!(shown(&heard.said[0]), format!("Done(Failed({expected:?}))"));
+        let (why, class) = expected;
+        let failing = format!("Failing {{ why: {why:?}, class: {class} }}");
+        assert_eq!(shown(&heard.said[0]), format!("Done(Failed({failing}))"));
     }
 }
 

@@ -40,9 +40,9 @@ fn stream_json_tells_each_message_once_and_charges_each_call_once() {
             < Break
             < Text("Only here")
             < Done(Whole)
-            < Done(Failed("API Error: 400 the mock is broken"))
-            < Done(Short("error max turns"))
-            < Done(Failed("it broke"))
+            < Done(Failed(Failing { why: "API Error: 400 the mock is broken", class: None }))
+            < Done(Cut("it has reached its own limit of turns"))
+            < Done(Failed(Failing { why: "it broke", class: None }))
             malformed
         "#]],
     );
@@ -73,11 +73,11 @@ fn stream_json_asks_and_is_answered_with_the_very_arguments_or_the_reason() {
         "#]],
     );
     assert_eq!(
-        reader.approve("r1").unwrap().line,
+        reader.approve("r1").unwrap().lines.concat(),
         r#"{"response":{"request_id":"r1","response":{"behavior":"allow","updatedInput":{"command":"touch a","description":"Touch"}},"subtype":"success"},"type":"control_response"}"#
     );
     assert_eq!(
-        reader.refuse("r2", "not there").unwrap().line,
+        reader.refuse("r2", "not there").unwrap().lines.concat(),
         r#"{"response":{"request_id":"r2","response":{"behavior":"deny","message":"not there"},"subtype":"success"},"type":"control_response"}"#
     );
     for gone in ["r1", "r2", "r3"] {
@@ -93,6 +93,7 @@ fn stream_json_that_was_interrupted_has_stopped_and_not_failed() {
         [r#"{"request":{"subtype":"interrupt"},"request_id":"interrupt-1","type":"control_request"}"#]
     );
     let line = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
-    assert_eq!(script(&mut reader, line), "< Done(Short(\"error during execution\"))\n");
-    assert_eq!(script(&mut reader, line), "< Done(Failed(\"error_during_execution\"))\n");
+    assert_eq!(script(&mut reader, line), "< Done(Cancelled)\n");
+    let failed = "< Done(Failed(Failing { why: \"error_during_execution\", class: None }))\n";
+    assert_eq!(script(&mut reader, line), failed);
 }

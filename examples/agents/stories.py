@@ -1,0 +1,248 @@
+"""What agents are told under Provost, and what must come of it."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+
+class Failed(Exception):
+    """What was expected didn't happen."""
+
+
+def expect(is_so, words):
+    if not is_so:
+        raise Failed(words)
+
+
+class Story:
+    """What an agent is told, and what must come of it. `name` and the first line of the documentation are shown."""
+
+    prompt = ""
+    # Provost's settings: tables, more lines of [exec], stop hooks.
+    settings = ""
+    exec_settings = ""
+    stop_hooks = ""
+    # Seconds after which the run is told to stop.
+    limit = 240
+    # What the agent is set up with: a login, trust in its folder.
+    login = True
+    trusted = True
+    # Seconds after which the provider begins to listen.
+    provider_after = 0
+    # The agents that have nothing of the kind.
+    without = ()
+
+    def during(self, case):
+        """Called twice a second while it runs."""
+        case.approve_all()
+
+    def verify(self, case, status):
+        expect(status == 0, f"its exit status is {status}, not 0")
+
+
+class Approved(Story):
+    """A command that a person approves is run once it is approved."""
+
+    prompt = "create the proof file"
+    settings = '[permissions]\nask = ["shell"]\n'
+    without = ("pi",)
+
+    def verify(self, case, status):
+        expect(case.has("proof.txt"), "what was approved has no effect")
+        expect(any("proof.txt" in line for line in case.answered), "no question named proof.txt")
+        super().verify(case, status)
+
+
+class StopHook(Story):
+    """A stop hook sends it back for more."""
+
+    prompt = "create the proof file"
+    settings = '[permissions]\nallow = ["shell"]\n'
+    stop_hooks = """
+[[stop_hooks]]
+name = "second"
+command = "test -e second.txt || { echo 'Now create the second file.' >&2; exit 2; }"
+"""
+
+    def verify(self, case, status):
+        expect(case.has("second.txt"), "the stop hook didn't send it back")
+        super().verify(case, status)
+
+
+class Denied(Story):
+    """What a rule denies isn't done, and no one is asked."""
+
+    prompt = "create the forbidden file"
+    settings = '[permissions]\ndeny = ["shell(touch forbidden.txt)"]\n'
+    without = ("pi",)
+
+    def verify(self, case, status):
+        expect(not case.has("forbidden.txt"), "what was denied was done")
+        expect(not any("forbidden.txt" in line for line in case.answered), "it was asked about, not denied")
+        super().verify(case, status)
+
+
+class DeniedWithReason(Story):
+    """A person's reason for a denial reaches the model."""
+
+    prompt = "create the forbidden file"
+    settings = '[permissions]\nask = ["shell"]\n'
+    without = ("pi",)
+
+    def during(self, case):
+        case.answer_all("deny", "take the other way")
+
+    def verify(self, case, status):
+        expect(not case.has("forbidden.txt"), "what was denied was done")
+        expect("I take the other way" in case.output(), "its model wasn't told the reason")
+        super().verify(case, status)
+
+
+class SilentCommand(Story):
+    """A command without output for 45 s isn't ended."""
+
+    prompt = "run the silent command"
+    settings = '[permissions]\nask = ["shell"]\n'
+
+    def verify(self, case, status):
+        expect(case.has("slept.txt"), "it was ended while its command ran")
+        super().verify(case, status)
+
+
+class SilentModel(Story):
+    """A model that says nothing for 30 s is waited for."""
+
+    prompt = "think in silence"
+
+    def verify(self, case, status):
+        expect("This took long" in case.output(), "it was ended before its model answered")
+        super().verify(case, status)
+
+
+class RefusedKey(Story):
+    """A refused key (401) suspends the run."""
+
+    prompt = "use the wrong key"
+
+    def verify(self, case, status):
+        expect(status != 0, "it counts as completed")
+        expect("Incorrect API key" in case.output(), "the failure isn't named")
+
+
+class BrokenProvider(Story):
+    """A provider that answers 500 isn't an end of the task."""
+
+    prompt = "meet a broken provider"
+    limit = 75
+
+    def verify(self, case, status):
+        expect(status != 0, "it counts as completed")
+
+
+class RateLimit(BrokenProvider):
+    """A provider that answers 429 isn't an end of the task."""
+
+    prompt = "meet a limit"
+
+
+class ProviderDown(Story):
+    """A provider that can't be reached for 20 s is waited for."""
+
+    prompt = "create the proof file"
+    settings = '[permissions]\nallow = ["shell"]\n'
+    provider_after = 20
+
+    def verify(self, case, status):
+        expect(case.has("proof.txt"), "the task wasn't done")
+        super().verify(case, status)
+
+
+class SignIn(Story):
+    """A task isn't typed into a sign-in, and isn't completed without one."""
+
+    prompt = "create the proof file"
+    settings = '[permissions]\nallow = ["shell"]\n'
+    exec_settings = 'idle_time = "20s"\n'
+    login = False
+    limit = 90
+    without = ("opencode", "aider", "pi")
+
+    def verify(self, case, status):
+        expect(status != 0, "it counts as completed")
+        expect(not case.was_told(self.prompt), "the task was typed into the sign-in")
+
+
+class FreshFolder(Story):
+    """A folder that it doesn't know is trusted by rule."""
+
+    prompt = "create the proof file"
+    settings = '[permissions]\nallow = ["shell", "trust_folder"]\n'
+    trusted = False
+
+    def verify(self, case, status):
+        expect(case.has("proof.txt"), "the task wasn't done")
+        super().verify(case, status)
+
+
+class KilledAndResumed(Story):
+    """After kill -9 nothing of it is left, and resume goes on."""
+
+    prompt = "run the command that is interrupted"
+    settings = '[permissions]\nallow = ["shell"]\n'
+
+    def during(self, case):
+        if case.has("begun.txt") and not case.was_killed:
+            case.was_killed = True
+            case.child.send_signal(signal.SIGKILL)
+
+    def verify(self, case, status):
+        expect(case.was_killed, "the command wasn't begun")
+        left = case.left_running()
+        expect(not left, "still running after the kill: " + "; ".join(left))
+        expect(not case.has("ended.txt"), "the command went on by itself")
+        super().verify(case, case.resume())
+        expect("I went on" in case.output(), "it wasn't told to go on")
+
+
+STORIES = {
+    "approved": Approved,
+    "stop_hook": StopHook,
+    "denied": Denied,
+    "denied_with_reason": DeniedWithReason,
+    "silent_command": SilentCommand,
+    "silent_model": SilentModel,
+    "refused_key": RefusedKey,
+    "broken_provider": BrokenProvider,
+    "rate_limit": RateLimit,
+    "provider_down": ProviderDown,
+    "sign_in": SignIn,
+    "fresh_folder": FreshFolder,
+    "killed_and_resumed": KilledAndResumed,
+}
+
+
+def processes(home):
+    """Processes that were started in this home folder and still run."""
+    mark = f"HOME={home}\0".encode()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/environ", "rb") as environ, open(f"/proc/{pid}/cmdline", "rb") as command:
+                if mark in environ.read() + b"\0":
+                    yield f"{pid} {command.read().replace(bytes(1), b' ').decode(errors='replace')}"
+
+
+def wait_for_none(home, seconds):
+    """The processes of this home folder that are left after so many seconds at most."""
+    deadline = time.monotonic() + seconds
+    while (left := list(processes(home))) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+def version_of(program, env):
+    """What the program says of its version."""
+    told = subprocess.run([program, "--version"], env=env, capture_output=True, text=True, check=False, timeout=60)
+    words = (told.stdout.strip() or told.stderr.strip()).splitlines()
+    return words[-1].split()[-1] if words else "unknown"
