@@ -4,6 +4,7 @@ mod act;
 mod external;
 mod look;
 mod manage;
+mod mcp;
 mod run;
 mod sandbox;
 mod segment;
@@ -24,6 +25,7 @@ pub(crate) use look::{
 pub(crate) use manage::{
     CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,
 };
+pub(crate) use mcp::{AcpArgs, McpCommand, McpServeArgs};
 pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,
 };

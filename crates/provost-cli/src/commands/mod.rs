@@ -1,8 +1,10 @@
 //! The command line: its commands, one module each, and what runs them.
 
+mod acp;
 mod act;
 mod answer;
 mod approvals;
+mod approved;
 mod attach;
 mod backup;
 mod check;
@@ -22,6 +24,7 @@ mod goal;
 mod init;
 mod logs;
 mod man;
+mod mcp;
 mod models;
 mod policy;
 mod profile;
@@ -61,11 +64,12 @@ use self::descent::Act;
 pub(crate) use self::descent::mark;
 pub(crate) use self::find::find;
 use crate::cli::{
-    ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
-    DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
-    GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, ModelsArgs, PolicyCommand, ProfileCommand,
-    PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand, SayArgs,
-    SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs, TrustArgs, UnattendedArgs,
+    AcpArgs, ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs,
+    DemoArgs, DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs,
+    GatewayArgs, GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand, ModelsArgs, PolicyCommand,
+    ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand,
+    SayArgs, SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs, TrustArgs,
+    UnattendedArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -133,6 +137,11 @@ pub(crate) enum Command {
     Profile(ProfileCommand),
     /// Serves an API and a page over all runs, on this machine only.
     Serve(ServeArgs),
+    /// Is an agent in an editor that speaks the Agent Client Protocol: its sessions are runs.
+    Acp(AcpArgs),
+    /// Serves runs as tools of the Model Context Protocol.
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Shows all runs in this terminal, live: find what needs you, answer, steer, start.
     Top(TopArgs),
     /// Lists the tool calls that wait for approval.
@@ -238,6 +247,8 @@ fn plan(command: Command) -> Planned {
         Command::Cost(args) => looks(|| block_on(cost::cost(args))),
         Command::Diff(args) => looks(|| block_on(diff::diff(args))),
         Command::Serve(args) => acts("serve", || block_on(serve::serve(args))),
+        Command::Acp(args) => acts("acp", || block_on(acp::acp(args))),
+        Command::Mcp(McpCommand::Serve(args)) => acts("mcp serve", || block_on(mcp::serve::serve(args))),
         Command::Top(args) => acts("top", move || top::top(&args)),
         Command::Attach(args) => acts("attach", || block_on(attach::attach(args))),
         Command::Replay(args) => looks(|| block_on(replay::replay(args))),

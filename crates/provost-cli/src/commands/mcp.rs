@@ -1,0 +1,3 @@
+//! `provost mcp`: the Model Context Protocol.
+
+pub(super) mod serve;
