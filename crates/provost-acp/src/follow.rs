@@ -137,7 +137,7 @@ impl Follower {
         let waits = matches!(outcome, Outcome::Paused { why: PauseReason::Approval { .. } });
         if waits && self.questions.are_open() {
             self.session.hold(outcome);
-        } else if !waits || self.session.status().await? != Some(RunStatus::Running) {
+        } else if !waits || self.session.outcome().await?.is_some() {
             self.session.ended(place, outcome);
         }
         Ok(())

@@ -67,8 +67,8 @@ impl Questions {
         }
         // An answer of this editor goes on with the run by itself.
         if !self.are_open() {
-            let is_running = self.session.status().await? == Some(RunStatus::Running);
-            self.session.release(if is_running { Released::GoesOn } else { Released::StaysSuspended });
+            let goes_on = self.session.outcome().await?.is_none();
+            self.session.release(if goes_on { Released::GoesOn } else { Released::StaysSuspended });
         }
         Ok(())
     }
@@ -149,10 +149,9 @@ async fn answer(session: &Session, question: &ApprovalQuestion, choice: Choice) 
         return Ok(Given::Nothing);
     }
     let waited = |outcome: &Outcome| matches!(outcome, Outcome::Paused { why: PauseReason::Approval { .. } });
-    match session.status().await? {
-        Some(RunStatus::Interrupted) => session.resume(None).await?,
-        Some(RunStatus::Stopped(outcome)) if waited(&outcome) => session.resume(None).await?,
-        _ => {}
+    let is_suspended = session.outcome().await?.as_ref().is_some_and(waited);
+    if is_suspended || session.status().await? == Some(RunStatus::Interrupted) {
+        session.resume(None).await?;
     }
     Ok(Given::Counts)
 }

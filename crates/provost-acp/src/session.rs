@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use provost_event::{Outcome, RunId};
 use provost_harness::{
     Backend, BackendError, Control, ResumeRun, RunPosition, RunStatus, StartRun, Work, WorkLimits,
 };
+use provost_view::run_state;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
@@ -16,6 +18,9 @@ use crate::ending::{Ending, Trouble, ending};
 
 /// Bytes of a prompt: it is an argument of the process that works on the run.
 const PROMPT_BYTES_MAX: usize = 64 * 1024;
+/// How often it is looked whether a process has left a run, and how many times.
+const LEAVE_LOOK_EVERY: Duration = Duration::from_millis(50);
+const LEAVE_LOOKS_MAX: u32 = 200;
 /// Prompts that wait for their end in one session.
 const WAITING_MAX: usize = 64;
 
@@ -76,6 +81,12 @@ impl Session {
 
     pub(crate) async fn status(&self) -> Result<Option<RunStatus>, BackendError> {
         Ok(self.backend().get(self.run).await?.map(|run| run.status))
+    }
+
+    /// The outcome of the run's last segment; `None` while another is worked on. A process may still be about to leave a
+    /// run that has one.
+    pub(crate) async fn outcome(&self) -> Result<Option<Outcome>, BackendError> {
+        Ok(run_state(self.backend(), self.run).await?.and_then(|state| state.outcome().cloned()))
     }
 
     /// Whether a task reads the log.
@@ -186,17 +197,20 @@ impl Session {
                     return self.resume(Some(text)).await;
                 }
                 // It may have been suspended shortly before: the message waits for another segment then.
-                match self.status().await? {
-                    Some(RunStatus::Running) | None => Ok(()),
-                    Some(_) => self.resume(None).await,
-                }
+                if self.outcome().await?.is_some() { self.resume(None).await } else { Ok(()) }
             }
             Some(_) => self.resume(Some(text)).await,
         }
     }
 
-    /// Has a process go on with the run.
+    /// Has a process go on with the run, once the one that worked on it has left it.
     pub(crate) async fn resume(&self, text: Option<String>) -> Result<(), Trouble> {
+        for _ in 0..LEAVE_LOOKS_MAX {
+            if self.status().await? != Some(RunStatus::Running) {
+                break;
+            }
+            tokio::time::sleep(LEAVE_LOOK_EVERY).await;
+        }
         let resume = Work::Resume(ResumeRun { text, ..ResumeRun::default() });
         Ok(self.options.starts.work(self.run, &resume).await?)
     }
