@@ -25,7 +25,9 @@ pub(crate) use look::{
 pub(crate) use manage::{
     CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,
 };
-pub(crate) use mcp::{McpAddArgs, McpCommand, McpListArgs, McpServerArgs, McpTestArgs, McpTrustArgs};
+pub(crate) use mcp::{
+    AcpArgs, McpAddArgs, McpCommand, McpListArgs, McpServeArgs, McpServerArgs, McpTestArgs, McpTrustArgs,
+};
 pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,
 };

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -10,7 +11,9 @@ use provost_event::{
     ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
     RunId, Seq, SessionId,
 };
-use provost_harness::{Backend, Clock as _, Harness, SystemClock, TurnState, final_text, read_actor};
+use provost_harness::{
+    Backend, Clock as _, Harness, SystemClock, TurnState, final_text, live_socket, read_actor,
+};
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +35,12 @@ use provost_view::run_state;
 const READ_MAX: usize = 1_000;
 /// Entries at the end of an agent's log among which its final summary is.
 const LAST_ENTRIES: u64 = 100;
+
+/// Tells other processes what models are writing, as far as that is possible: the log has all of it later.
+async fn tell_live(watcher: Arc<Watcher>, socket: PathBuf) -> Infallible {
+    let _ = watcher.live().serve(&socket).await;
+    std::future::pending().await
+}
 
 /// Who resumes a suspended run, by the name for the log.
 pub(crate) const BY: &str = "provost resume";
@@ -111,8 +120,10 @@ impl Work {
         }
         let asking = self.asking.clone();
         let messages = Messages { backend: self.backend.clone(), watcher: self.watcher.clone(), run };
+        let told = tell_live(self.watcher.clone(), live_socket(&self.place.live(), run));
         let besides = async move {
             tokio::select! {
+                told = told => match told {},
                 asked = asking.work() => asked,
                 sent = messages.work() => sent,
                 done = beside => done,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use provost_event::{ActorKey, Delta, EffectId, Entry, GateEntry, LifecycleEntry, Record, Seq};
-use provost_harness::HarnessCallback;
+use provost_harness::{HarnessCallback, LivePieces};
 use tokio::sync::Notify;
 
 use crate::names::Names;
@@ -23,6 +23,8 @@ pub(crate) struct Watcher {
     names: Mutex<Names>,
     /// Notified when a question opens or closes.
     changed: Notify,
+    /// What other processes are told of answers that aren't committed.
+    live: LivePieces,
 }
 
 /// Where a question is asked.
@@ -39,7 +41,7 @@ impl Watcher {
     pub(crate) fn new(view: Box<dyn View>, asks: Asks, heads: HashMap<ActorKey, Seq>) -> Self {
         let seen = Mutex::new(heads);
         let (open, aside, names) = Default::default();
-        Self { view, seen, asks, open, aside, names, changed: Notify::new() }
+        Self { view, seen, asks, open, aside, names, changed: Notify::new(), live: LivePieces::default() }
     }
 
     /// Takes in the names of agents that existed before the first record that is shown.
@@ -55,6 +57,11 @@ impl Watcher {
     /// Removes what the view shows only meanwhile.
     pub(crate) fn close(&self) {
         self.view.close();
+    }
+
+    /// What other processes are told.
+    pub(crate) const fn live(&self) -> &LivePieces {
+        &self.live
     }
 
     /// The view that asks questions.
@@ -146,6 +153,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl HarnessCallback for Watcher {
     fn on_delta(&self, delta: &Delta) {
         self.view.delta(delta);
+        self.live.delta(delta);
     }
 
     fn on_record(&self, record: &Arc<Record>) {
@@ -158,6 +166,7 @@ impl HarnessCallback for Watcher {
             *head = record.seq;
         }
         self.view.record(record);
+        self.live.record(record);
         self.note(record);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use provost_engine::{Actor, AgentState, PendingApproval, RunEvent, SessionEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope, Priority, RunId, SessionId};
 
@@ -24,6 +25,16 @@ pub struct OpenApproval {
     pub session: SessionId,
     /// The question: tool, arguments, reason, and until when an answer counts.
     pub question: PendingApproval,
+}
+
+/// Keeps a pattern that was approved for always in the user's settings.
+#[async_trait]
+pub trait KeepsApproved: Send + Sync {
+    /// Adds it.
+    ///
+    /// # Errors
+    /// Why it can't be kept, for people.
+    async fn keep(&self, pattern: &str) -> Result<(), String>;
 }
 
 impl Control {

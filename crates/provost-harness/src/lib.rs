@@ -21,6 +21,7 @@ pub mod hooks;
 mod image;
 mod lineage;
 mod live_output;
+mod live_pieces;
 mod model;
 mod model_gateway;
 mod model_panic;
@@ -48,6 +49,7 @@ mod tool;
 mod trace;
 mod transcript;
 mod watch;
+mod work;
 mod workspace;
 
 pub use backend::{
@@ -56,7 +58,7 @@ pub use backend::{
 };
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};
-pub use control::{Control, OpenApproval};
+pub use control::{Control, KeepsApproved, OpenApproval};
 pub use deps::{HarnessDeps, HarnessError};
 pub use entry_chain::{ChainLink, EntryChain};
 pub use executor::Executor;
@@ -73,6 +75,7 @@ pub use hooks::HookRegistry;
 pub use image::{Goal, IMAGE_BYTES_MAX, ImageData, ImageError};
 pub use lineage::{ForkError, ForkPoint, read_conversation};
 pub use live_output::LiveOutput;
+pub use live_pieces::{LivePiece, LivePieces, live_pieces, live_socket};
 pub use model::{DeltaSink, Model, ModelRequest, Models, ToolChoice, UnknownModel};
 pub use model_gateway::{GatewayAccess, GatewayActivity, GatewayFailure, ModelGateway};
 pub use observer::{ObservedBody, Observer, ObserverError, ObserverEvent, ObserverEventKind, observe_with};
@@ -113,6 +116,10 @@ pub use tool::{FileReach, Tool, ToolContext, ToolOutput, ToolRegistry};
 pub use trace::{NoTrace, TraceBody, TraceError, TraceEvent, TraceSink};
 pub use transcript::{Dialect, Message, Part, Role, Transcript};
 pub use watch::{HarnessCallback, NoCallback};
+pub use work::{
+    ForkRun, IDEMPOTENCY_KEY_CHARS_MAX, NotStarted, ResumeRun, RunStarts, StartError, StartRun, StartsWork,
+    Work, WorkLimits,
+};
 pub use workspace::{
     FileChange, FileChangeKind, WorkspaceDiff, WorkspaceDiffError, WorkspaceDiffQuery, workspace_diff,
 };

@@ -34,6 +34,7 @@ const WORKTREES: &str = "worktrees";
 /// The folder where the guards of running programs are written down.
 const GUARDS: &str = "guards";
 const TERMINALS: &str = "terminals";
+const LIVE: &str = "live";
 /// The folder with the logs of agents' background commands.
 const JOBS: &str = "jobs";
 
@@ -141,7 +142,8 @@ impl StateDir {
     /// Removes a run's files beside the store: transcripts for hooks, recordings, reports on observers. Returns
     /// their bytes.
     pub fn remove_files_of(&self, run: RunId) -> u64 {
-        let folders = [TRANSCRIPTS, OBSERVERS, TERMINALS, JOBS, NOTIFIED].map(|name| self.folder.join(name));
+        let folders =
+            [TRANSCRIPTS, OBSERVERS, TERMINALS, LIVE, JOBS, NOTIFIED].map(|name| self.folder.join(name));
         let files = folders.iter().map(|folder| remove_files(folder, run)).sum::<u64>();
         files.saturating_add(self.services().forget_ended_of_run(run))
     }
@@ -192,6 +194,12 @@ impl StateDir {
     /// Where files about the terminals of external programs are kept.
     pub fn terminals(&self) -> PathBuf {
         self.folder.join(TERMINALS)
+    }
+
+    /// Where processes tell on sockets what the models of their runs are writing.
+    #[must_use]
+    pub fn live(&self) -> PathBuf {
+        self.folder.join(LIVE)
     }
 
     /// Where is kept how observers fared.

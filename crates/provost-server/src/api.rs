@@ -22,9 +22,9 @@ use crate::metrics::metrics;
 use crate::problem::Problem;
 use crate::terminal::cells::ScreenView;
 use crate::terminal::recordings::{RecordedScreen, RecordingView};
-use crate::work::{ForkRun, ResumeRun, StartRun};
 use document::{Answer, Document, Operation};
 pub(crate) use events::{EventStream, stream};
+use provost_harness::{ForkRun, ResumeRun, StartRun};
 use provost_view::explain::RunExplanation;
 use provost_view::{
     AgentGoal, AgentTimeline, Approval, ConversationView, GroupedRuns, RunChanges, RunDetails, RunTree,

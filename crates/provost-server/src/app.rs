@@ -6,33 +6,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use provost_event::{RunId, Timestamp};
-use provost_harness::{Backend, Clock as _, Control, SystemClock};
+use provost_harness::{Backend, Clock as _, Control, KeepsApproved, RunStarts, StartsWork, SystemClock};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, OneTimeLink};
 use crate::access_log::AccessLog;
-use crate::kept_keys::KeptKeys;
 use crate::metrics::Counters;
 use crate::tls::TlsFiles;
-use crate::work::StartsWork;
 
 /// Streams of events that are open at the same time.
 pub(crate) const STREAMS_MAX: usize = 256;
-/// Processes that are being started at the same time; more wait.
-const STARTS_MAX: usize = 8;
-
-/// Keeps a pattern that was approved for always in the user's settings.
-#[async_trait]
-pub trait KeepsApproved: Send + Sync {
-    /// Adds it.
-    ///
-    /// # Errors
-    /// Why it can't be kept, for people.
-    async fn keep(&self, pattern: &str) -> Result<(), String>;
-}
 
 /// What a server serves, and where.
 pub struct ServerOptions {
@@ -76,11 +61,9 @@ pub(crate) struct App {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) by: String,
     pub(crate) approved: Option<Arc<dyn KeepsApproved>>,
-    pub(crate) work: Option<Arc<dyn StartsWork>>,
-    pub(crate) keys: KeptKeys,
+    /// What has processes work on runs, if anything does.
+    pub(crate) starts: Option<RunStarts>,
     pub(crate) terminals: PathBuf,
-    /// Processes that may be started at this moment.
-    pub(crate) starts: Semaphore,
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) access: Access,
     pub(crate) hosts: Hosts,
@@ -115,10 +98,11 @@ impl App {
             by: options.by.clone(),
             approved: options.approved.clone(),
             access_log: options.access_log.clone().map(AccessLog::new),
-            work: options.work.clone(),
+            starts: options
+                .work
+                .clone()
+                .map(|work| RunStarts::new(options.backend.clone(), work, options.keys.clone())),
             terminals: options.terminals.clone(),
-            keys: KeptKeys::new(options.keys.clone()),
-            starts: Semaphore::new(STARTS_MAX),
             access,
             hosts,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),

@@ -12,12 +12,10 @@
 //! |---|---|
 //! | `access.rs` | the token, one-time links, the sessions of browsers |
 //! | `guard.rs` | what every request passes: host, origin, token or cookie; the headers of every answer |
-//! | `kept_keys.rs` | idempotency keys, which outlive the server |
 //! | `listen.rs` | the sockets, and the limits of connections |
 //! | `peer.rs` | whether a client was started by a run |
 //! | `problem.rs` | errors as problem details |
 //! | `terminal.rs`, `terminal/` | the screens of external agents, and their recordings |
-//! | `work.rs` | what has a process started that works on a run |
 //! | `tls.rs`, `access_log.rs` | certificates; a line for each request |
 //! | `api/` | the routes under `/v1`, each with what the OpenAPI document says of it |
 //! | `page/` | the page: a document for each view, its live sections, its assets |
@@ -29,7 +27,6 @@ mod access_log;
 mod api;
 mod app;
 mod guard;
-mod kept_keys;
 mod listen;
 mod metrics;
 mod page;
@@ -37,11 +34,9 @@ mod peer;
 mod problem;
 mod terminal;
 mod tls;
-mod work;
 
 pub use access::{OneTimeLink, Token};
 pub use api::openapi;
-pub use app::{KeepsApproved, Listen, ServerOptions};
+pub use app::{Listen, ServerOptions};
 pub use listen::{Links, Server, ServerError};
 pub use tls::TlsFiles;
-pub use work::{ForkRun, NotStarted, ResumeRun, StartRun, StartsWork, Work, WorkLimits};

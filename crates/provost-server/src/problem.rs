@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, StartError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,20 @@ impl From<BackendError> for Problem {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Self {
+        let why = error.to_string();
+        match error {
+            StartError::UnfitKey => Self::bad_request(why),
+            StartError::KeyTaken | StartError::Refused(_) => Self::unfit(why),
+            StartError::KeyNotKept(_) => Self::too_many(why),
+            StartError::Backend(error) => error.into(),
+            // What is refused in another way doesn't fit the state.
+            _ => Self::conflict(why),
+        }
     }
 }
 

@@ -72,6 +72,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("provost-tui", &["provost-event", "provost-harness", "provost-process", "provost-view"]),
+    ("provost-acp", &["provost-engine", "provost-event", "provost-harness", "provost-view"]),
+    ("provost-mcp", &["provost-event", "provost-harness", "provost-view"]),
     (
         "provost-runtime",
         &[
@@ -97,6 +99,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "provost-cli",
         &[
+            "provost-acp",
             "provost-backend",
             "provost-config",
             "provost-engine",
@@ -104,6 +107,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "provost-external",
             "provost-harness",
             "provost-llm",
+            "provost-mcp",
             "provost-mcp-client",
             "provost-process",
             "provost-runtime",
@@ -192,7 +196,7 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 16] = [
+    let homes: [(&str, &[&str]); 18] = [
         ("axum", &["provost-gateway", "provost-server"]),
         ("maud", &["provost-server"]),
         ("ratatui", &["provost-tui"]),
@@ -209,6 +213,8 @@ fn what_is_foreign_stays_in_its_crate() {
         ("keepawake", &["provost-power"]),
         ("vt100", &["provost-terminal"]),
         ("portable-pty", &["provost-process"]),
+        ("agent-client-protocol", &["provost-acp"]),
+        ("rmcp", &["provost-mcp"]),
     ];
     for (name, _) in LAYERS {
         for dependency in dependencies(name) {

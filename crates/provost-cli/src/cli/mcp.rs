@@ -1,4 +1,6 @@
-//! Arguments of the commands about MCP.
+//! Arguments of the commands about MCP, and of `acp`.
+
+mod serve;
 
 use std::path::PathBuf;
 
@@ -7,6 +9,8 @@ use clap::{Args, Subcommand};
 use provost_event::SandboxMode;
 
 use crate::completing;
+
+pub(crate) use serve::McpServeArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
@@ -26,6 +30,8 @@ pub(crate) enum McpCommand {
         #[arg(add = completing::mcp_servers())]
         name: String,
     },
+    /// Serves runs as tools on standard input and output, for any MCP client.
+    Serve(McpServeArgs),
 }
 
 #[derive(Debug, Args)]
@@ -117,3 +123,11 @@ pub(crate) struct McpTrustArgs {
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = ACP_HELP)]
+pub(crate) struct AcpArgs {}
+
+const ACP_HELP: &str = "An editor that speaks the Agent Client Protocol starts this command and speaks to it on standard \
+input and output: a session is a run. Runs go on when the editor ends, also while a question waits; loading the session \
+shows the run and asks the question again. The settings and the trust of the session's folder count, as in `provost run`.";

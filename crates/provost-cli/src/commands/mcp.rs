@@ -2,6 +2,7 @@
 
 mod add;
 mod output;
+mod serve;
 mod views;
 
 use std::io::{BufRead as _, IsTerminal as _};
@@ -28,6 +29,7 @@ pub(super) const fn act_of(command: &McpCommand) -> Act {
         McpCommand::Test(_) => Act::Acts("mcp test"),
         McpCommand::Trust(_) => Act::Acts("mcp trust"),
         McpCommand::Remove { .. } => Act::Acts("mcp remove"),
+        McpCommand::Serve(_) => Act::Acts("mcp serve"),
     }
 }
 
@@ -39,6 +41,7 @@ pub(super) async fn mcp(command: McpCommand) -> anyhow::Result<Exit> {
         McpCommand::Test(args) => test(&args).await,
         McpCommand::Trust(args) => trust(&args).await,
         McpCommand::Remove { name } => remove(&name),
+        McpCommand::Serve(args) => serve::serve(args).await,
     }
 }
 

@@ -1,8 +1,10 @@
 //! The command line: its commands, one module each, and what runs them.
 
+mod acp;
 mod act;
 mod answer;
 mod approvals;
+mod approved;
 mod attach;
 mod backup;
 mod check;
@@ -62,9 +64,9 @@ use self::descent::Act;
 pub(crate) use self::descent::mark;
 pub(crate) use self::find::find;
 use crate::cli::{
-    ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs, DemoArgs,
-    DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs, GatewayArgs,
-    GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand, ModelsArgs, PolicyCommand,
+    AcpArgs, ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs,
+    DemoArgs, DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs,
+    GatewayArgs, GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand, ModelsArgs, PolicyCommand,
     ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand,
     SayArgs, SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs, TrustArgs,
     UnattendedArgs,
@@ -135,6 +137,8 @@ pub(crate) enum Command {
     Profile(ProfileCommand),
     /// Serves an API and a page over all runs, on this machine only.
     Serve(ServeArgs),
+    /// Is an agent in an editor that speaks the Agent Client Protocol: its sessions are runs.
+    Acp(AcpArgs),
     /// Shows all runs in this terminal, live: find what needs you, answer, steer, start.
     Top(TopArgs),
     /// Lists the tool calls that wait for approval.
@@ -181,7 +185,7 @@ pub(crate) enum Command {
     /// Runs a command in the sandbox of agents, or says what that allows.
     #[command(subcommand)]
     Sandbox(SandboxCommand),
-    /// Manages the MCP servers whose tools agents may have.
+    /// Manages the MCP servers whose tools agents may have; serves runs as tools of MCP clients.
     #[command(subcommand)]
     Mcp(McpCommand),
     /// Shows what a project's files would run or allow, and asks for your consent.
@@ -243,6 +247,7 @@ fn plan(command: Command) -> Planned {
         Command::Cost(args) => looks(|| block_on(cost::cost(args))),
         Command::Diff(args) => looks(|| block_on(diff::diff(args))),
         Command::Serve(args) => acts("serve", || block_on(serve::serve(args))),
+        Command::Acp(args) => acts("acp", || block_on(acp::acp(args))),
         Command::Top(args) => acts("top", move || top::top(&args)),
         Command::Attach(args) => acts("attach", || block_on(attach::attach(args))),
         Command::Replay(args) => looks(|| block_on(replay::replay(args))),

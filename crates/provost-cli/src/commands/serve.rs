@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use async_trait::async_trait;
-use provost_config::keep_approved;
-use provost_server::{KeepsApproved, Links, Listen, Server, ServerOptions, TlsFiles};
+use provost_server::{Links, Listen, Server, ServerOptions, TlsFiles};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
+use super::approved::UserSettings;
 use super::unattended::Unattended;
 use super::{place_and_folders, print};
 use crate::cli::ServeArgs;
@@ -142,22 +141,6 @@ impl Drop for TokenFile {
         // Another server may have put its own there.
         if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// The user's own settings file.
-struct UserSettings(PathBuf);
-
-#[async_trait]
-impl KeepsApproved for UserSettings {
-    async fn keep(&self, pattern: &str) -> Result<(), String> {
-        let (file, pattern) = (self.0.clone(), pattern.to_owned());
-        let kept = tokio::task::spawn_blocking(move || keep_approved(&file, &pattern)).await;
-        match kept {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(format!("can't change your settings: {error}")),
-            Err(error) => Err(format!("can't change your settings: {error}")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Works on a run for a server, which starts it. No user calls it.
+//! Works on a run for a program that starts it, as servers do. No user calls it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use provost_event::RunId;
+use provost_harness::{ForkRun, NotStarted, ResumeRun, StartRun, StartsWork, Work, WorkLimits};
 use provost_process::{Confinement, FirstLine, Launch, start_detached};
-use provost_server::{ForkRun, NotStarted, ResumeRun, StartRun, StartsWork, Work, WorkLimits};
 
 use super::{act, fork, run};
 use crate::cli::{BudgetArgs, ForkArgs, ResumeArgs, RunArgs, ShownArgs, UnattendedArgs, WorkArgs};

@@ -3,6 +3,13 @@
 #![cfg(unix)]
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod acp;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod acp_edges;
+#[cfg(test)]
 mod acting;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -141,6 +148,8 @@ mod lost_workspace;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod mcp_serve;
+#[cfg(test)]
 mod model_server;
 #[cfg(test)]
 mod models_check;
@@ -253,6 +262,8 @@ mod settings_permissions;
 mod shown;
 #[cfg(test)]
 mod skills;
+#[cfg(test)]
+mod stdio_client;
 #[cfg(test)]
 mod steps_limits;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use provost_event::RunId;
-use provost_harness::RunStatus;
+use provost_harness::{ForkRun, ResumeRun, RunStarts, RunStatus, StartError, StartRun, Work};
 use provost_view::ViewVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,10 @@ use serde::{Deserialize, Serialize};
 use super::Done;
 use super::extract::{Body, NamedRun};
 use crate::app::App;
-use crate::kept_keys::{HeldKey, KeptKey};
 use crate::problem::Problem;
-use crate::work::{ForkRun, NotStarted, ResumeRun, StartRun, Work};
 
 /// The header with the key under which a request counts once.
 pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// Characters of a key.
-const KEY_CHARS_MAX: usize = 255;
 
 /// A run that a process works on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -39,12 +35,8 @@ pub(crate) async fn start(
     headers: HeaderMap,
     Body(request): Body<StartRun>,
 ) -> Result<Response, Problem> {
-    let unfit = |why: String| Err(Problem::unfit(why));
-    if request.goal.trim().is_empty() {
-        return unfit("goal: is empty".to_owned());
-    }
-    if !request.folder.is_absolute() || !request.folder.is_dir() {
-        return unfit(format!("folder: {} is no absolute path of a folder", request.folder.display()));
+    if let Some(objection) = request.objection() {
+        return Err(Problem::unfit(objection));
     }
     create(&app, &headers, Work::Start(request)).await
 }
@@ -73,73 +65,21 @@ pub(crate) async fn resume(
     if run.status == RunStatus::Running {
         return Err(Problem::conflict("a process works on it already"));
     }
-    app.work(run.run, &Work::Resume(request)).await?;
+    app.starts()?.work(run.run, &Work::Resume(request)).await?;
     Ok(Json(Done { v: ViewVersion, changed: true }))
 }
 
 /// A new run, once for a key.
 async fn create(app: &App, headers: &HeaderMap, work: Work) -> Result<Response, Problem> {
-    let Some(key) = key(headers)? else {
-        let run = new_id()?;
-        app.work(run, &work).await?;
-        return Ok(created(run));
-    };
-    let busy = || Problem::conflict("another request with this Idempotency-Key is being fulfilled");
-    let held = app.keys.hold(key).ok_or_else(busy)?;
-    let run = claim(app, &held, &work)?;
-    if app.backend.get(run).await?.is_some() {
-        return Ok(created(run));
-    }
-    let result = app.work(run, &work).await;
-    // A process of a server that was killed may have been faster.
-    if result.is_err() && app.backend.get(run).await?.is_none() {
-        held.forget();
-        result?;
-    }
-    Ok(created(run))
-}
-
-/// The run of a key: the one that it had, or a new one, which it has from now on.
-fn claim(app: &App, held: &HeldKey<'_>, work: &Work) -> Result<RunId, Problem> {
-    let now = app.now();
-    let request = serde_json::to_vec(work).unwrap_or_default();
-    let request = blake3::hash(&request).to_hex().to_string();
-    if let Some(known) = held.known(now) {
-        return if known.request == request {
-            Ok(known.run)
-        } else {
-            Err(Problem::unfit("this Idempotency-Key came with another request before; take a new one"))
-        };
-    }
-    let run = new_id()?;
-    let cant = |error| Problem::too_many(format!("the Idempotency-Key can't be kept: {error}"));
-    held.keep(&KeptKey { request, run, at: now }).map_err(cant)?;
-    Ok(run)
+    Ok(created(app.starts()?.create(key(headers)?, &work).await?))
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let unfit = || {
-        Problem::bad_request(format!(
-            "Idempotency-Key: 1 to {KEY_CHARS_MAX} visible characters of ASCII, and no others"
-        ))
-    };
-    let key = key.to_str().map_err(|_| unfit())?;
-    if key.is_empty() || key.len() > KEY_CHARS_MAX || headers.get_all(IDEMPOTENCY_KEY).iter().count() > 1 {
-        return Err(unfit());
+    if headers.get_all(IDEMPOTENCY_KEY).iter().count() > 1 {
+        return Err(StartError::UnfitKey.into());
     }
-    Ok(Some(key))
-}
-
-fn new_id() -> Result<RunId, Problem> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            format!("the system gives no random numbers: {error}"),
-        )
-    })?;
-    Ok(RunId::from_entropy(u64::from_le_bytes(bytes)))
+    key.to_str().map(Some).map_err(|_| StartError::UnfitKey.into())
 }
 
 fn created(run: RunId) -> Response {
@@ -151,15 +91,8 @@ fn created(run: RunId) -> Response {
 }
 
 impl App {
-    /// Has a process work on a run.
-    async fn work(&self, run: RunId, work: &Work) -> Result<(), Problem> {
-        let Some(starter) = &self.work else {
-            return Err(Problem::conflict("this server starts no processes"));
-        };
-        let _held = self.starts.acquire().await.map_err(|_| Problem::too_many("the server ends"))?;
-        starter.start(run, work).await.map_err(|error| match error {
-            NotStarted::Refused(why) => Problem::unfit(why),
-            NotStarted::Failed(why) => Problem::conflict(why),
-        })
+    /// What has processes work on runs.
+    fn starts(&self) -> Result<&RunStarts, Problem> {
+        self.starts.as_ref().ok_or_else(|| Problem::conflict("this server starts no processes"))
     }
 }

@@ -1,4 +1,8 @@
-//! What a server has others do: work on runs. Each run is worked on by a process of its own, which outlives the server.
+//! Having processes work on runs: for programs that hold no run themselves, as servers do. Each run is worked on by a
+//! process of its own, which outlives the program that had it started.
+
+mod kept_keys;
+mod starts;
 
 use std::path::PathBuf;
 
@@ -7,6 +11,8 @@ use provost_event::RunId;
 use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
+
+pub use self::starts::{IDEMPOTENCY_KEY_CHARS_MAX, RunStarts, StartError};
 
 /// Starts processes that work on runs.
 #[async_trait]
@@ -88,6 +94,18 @@ pub struct StartRun {
     /// Its limits.
     #[serde(default, deserialize_with = "object")]
     pub limits: WorkLimits,
+}
+
+impl StartRun {
+    /// What is wrong with it, by the member's name, if that can be told without the folder's settings.
+    #[must_use]
+    pub fn objection(&self) -> Option<String> {
+        if self.goal.trim().is_empty() {
+            return Some("goal: is empty".to_owned());
+        }
+        let is_folder = self.folder.is_absolute() && self.folder.is_dir();
+        (!is_folder).then(|| format!("folder: {} is no absolute path of a folder", self.folder.display()))
+    }
 }
 
 /// How a run goes on.

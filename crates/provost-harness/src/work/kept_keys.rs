@@ -1,7 +1,7 @@
 //! Idempotency keys: which run a request has started, so that the same request doesn't start another.
 //!
 //! A file for each key is written before the run's process is started, and holds the run's id. A request that comes again,
-//! also to another server over the same store, gets the run; if the server was killed before there was one, it starts it
+//! also to another program over the same store, gets the run; if the program was killed before there was one, it starts it
 //! under the same id.
 
 use std::collections::HashSet;
@@ -19,35 +19,35 @@ const KEYS_MAX: usize = 10_000;
 
 /// What is remembered of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptKey {
+pub(super) struct KeptKey {
     /// The request's hash.
-    pub(crate) request: String,
+    pub(super) request: String,
     /// The run.
-    pub(crate) run: RunId,
+    pub(super) run: RunId,
     /// When it came first.
-    pub(crate) at: Timestamp,
+    pub(super) at: Timestamp,
 }
 
 /// The keys of a folder.
-pub(crate) struct KeptKeys {
+pub(super) struct KeptKeys {
     folder: PathBuf,
     /// Those whose requests are being fulfilled.
     busy: Mutex<HashSet<String>>,
 }
 
 /// A key whose request is being fulfilled: no other request with it is.
-pub(crate) struct HeldKey<'k> {
+pub(super) struct HeldKey<'k> {
     keys: &'k KeptKeys,
     name: String,
 }
 
 impl KeptKeys {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder, busy: Mutex::default() }
     }
 
     /// Holds a key; `None` while another request with it is being fulfilled.
-    pub(crate) fn hold(&self, key: &str) -> Option<HeldKey<'_>> {
+    pub(super) fn hold(&self, key: &str) -> Option<HeldKey<'_>> {
         let name = blake3::hash(key.as_bytes()).to_hex().to_string();
         // What is dropped frees its key, so it is made only where that was free.
         let is_free = self.busy().insert(name.clone());
@@ -65,7 +65,7 @@ impl KeptKeys {
         for path in files.flatten().map(|file| file.path()) {
             match read(&path) {
                 Some(key) if now.since_ms(key.at) < KEY_MAX_AGE_MS => kept += 1,
-                // One that can't be read is that of a server that was killed while it wrote it: nothing was started.
+                // One that can't be read is that of a program that was killed while it wrote it: nothing was started.
                 _ => drop(std::fs::remove_file(&path)),
             }
         }
@@ -79,7 +79,7 @@ impl HeldKey<'_> {
     }
 
     /// What is remembered of it.
-    pub(crate) fn known(&self, now: Timestamp) -> Option<KeptKey> {
+    pub(super) fn known(&self, now: Timestamp) -> Option<KeptKey> {
         read(&self.path()).filter(|key| now.since_ms(key.at) < KEY_MAX_AGE_MS)
     }
 
@@ -87,7 +87,7 @@ impl HeldKey<'_> {
     ///
     /// # Errors
     /// When it can't be written, or too many are remembered.
-    pub(crate) fn keep(&self, key: &KeptKey) -> io::Result<()> {
+    pub(super) fn keep(&self, key: &KeptKey) -> io::Result<()> {
         std::fs::create_dir_all(&self.keys.folder)?;
         if !self.keys.has_room(key.at) {
             return Err(io::Error::other(format!("{KEYS_MAX} keys of the last day are remembered already")));
@@ -101,7 +101,7 @@ impl HeldKey<'_> {
     }
 
     /// Forgets it: nothing was started.
-    pub(crate) fn forget(&self) {
+    pub(super) fn forget(&self) {
         let _ = std::fs::remove_file(self.path());
     }
 }
