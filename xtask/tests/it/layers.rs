@@ -96,6 +96,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         "provost-cli",
         &[
             "provost-backend",
+            // The server that runs over the same store.
+            "provost-client",
             "provost-config",
             "provost-engine",
             "provost-event",

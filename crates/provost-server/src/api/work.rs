@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use provost_event::RunId;
+use provost_event::{RunId, SessionId};
 use provost_harness::RunStatus;
 use provost_view::ViewVersion;
 use schemars::JsonSchema;
@@ -70,11 +70,33 @@ pub(crate) async fn resume(
     NamedRun(run): NamedRun,
     Body(request): Body<ResumeRun>,
 ) -> Result<Json<Done>, Problem> {
+    if let Some(agent) = request.agent {
+        if request != (ResumeRun { agent: Some(agent), ..ResumeRun::default() }) {
+            return Err(Problem::unfit(
+                "agent: one agent goes on as it is; what else is given is for a whole run",
+            ));
+        }
+        return resume_agent(&app, run.run, agent).await;
+    }
     if run.status == RunStatus::Running {
         return Err(Problem::conflict("a process works on it already"));
     }
     app.work(run.run, &Work::Resume(request)).await?;
     Ok(Json(Done { v: ViewVersion, changed: true }))
+}
+
+/// One agent goes on, where the run is worked on.
+async fn resume_agent(app: &App, run: RunId, agent: u32) -> Result<Json<Done>, Problem> {
+    let summary = app.backend.get(run).await?;
+    if !summary.is_some_and(|summary| summary.status == RunStatus::Running) {
+        return Err(Problem::conflict("no process works on the run: resume the whole run, without `agent`"));
+    }
+    let session = SessionId { run, agent };
+    let state = provost_view::run_state(&*app.backend, run).await?;
+    if !state.is_some_and(|state| state.agents().any(|known| known.session == session)) {
+        return Err(Problem::not_found(format!("run {run} has no agent {agent}; …/tree lists them")));
+    }
+    super::actions::done(app.control(run).resume(agent).await)
 }
 
 /// A new run, once for a key.
@@ -151,6 +173,20 @@ fn created(run: RunId) -> Response {
 }
 
 impl App {
+    /// Has a process go on with a run that waited for an answer only, which it has now.
+    pub(crate) async fn take_up(&self, run: RunId) -> Result<(), Problem> {
+        let summary = self.backend.get(run).await?;
+        let waited = summary.is_some_and(|summary| provost_view::awaits_answer(&summary.status));
+        if !waited || self.work.is_none() {
+            return Ok(());
+        }
+        let work = Work::Resume(ResumeRun::default());
+        self.work(run, &work).await.map_err(|problem| Problem {
+            detail: format!("the answer counts, but the run doesn't go on: {}", problem.detail),
+            ..problem
+        })
+    }
+
     /// Has a process work on a run.
     async fn work(&self, run: RunId, work: &Work) -> Result<(), Problem> {
         let Some(starter) = &self.work else {
