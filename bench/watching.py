@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """What it costs to watch: `provost top` over 200 runs, and the live view of `provost run`, in pairs with --quiet.
 
-Usage: bench/watching.py [PROVOST]   (target/release/provost unless given)
+Usage: bench/watching.py [PROVOST] [--runs N] [--pairs N] [--idle SECONDS]   (target/release/provost, 200, 10, 20 unless given)
 """
-import fcntl, os, pty, select, shutil, statistics, struct, subprocess, sys, tempfile, termios, time
+import argparse, fcntl, os, pty, select, shutil, statistics, struct, subprocess, tempfile, termios, time
 
-PROVOST = os.path.realpath(sys.argv[1] if len(sys.argv) > 1 else "target/release/provost")
+OPTIONS = argparse.ArgumentParser()
+OPTIONS.add_argument("provost", nargs="?", default="target/release/provost")
+OPTIONS.add_argument("--runs", type=int, default=200)
+OPTIONS.add_argument("--pairs", type=int, default=10)
+OPTIONS.add_argument("--idle", type=int, default=20)
+OPTIONS = OPTIONS.parse_args()
+PROVOST = os.path.realpath(OPTIONS.provost)
 TICKS = os.sysconf("SC_CLK_TCK")
-RUNS, TURNS, PAIRS, IDLE_S, KEYS = 200, 100, 10, 20, 200
+RUNS, TURNS, PAIRS, IDLE_S, KEYS = OPTIONS.runs, 100, OPTIONS.pairs, OPTIONS.idle, 200
 
 
 def at_terminal(args, cwd, env, rows=50, columns=200):
@@ -32,7 +38,7 @@ def read(terminal, seconds):
         shown += more
         # The terminal says where the cursor is.
         if b"\x1b[6n" in more:
-            os.write(terminal, b"\x1b[1;9R")
+            os.write(terminal, b"\x1b[1;10R")
     return shown
 
 

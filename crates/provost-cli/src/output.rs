@@ -3,10 +3,11 @@
 //! Standard error reports progress, and nothing depends on it: where it can't be written the work goes on.
 //! Standard output is the requested result: once a part of it couldn't be written, the exit status isn't 0.
 
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::locale::{in_ascii, wants_ascii};
 use crate::render::safe;
 
 /// Why a part of standard output is lost; the first time.
@@ -57,10 +58,15 @@ pub(crate) fn tell(lines: &str) {
     tell_raw(&format!("{}\n", safe(lines)));
 }
 
-/// Writes to standard error; ignores write errors.
+/// Writes to standard error, with ASCII marks where its terminal wants them; ignores write errors.
 pub(crate) fn tell_raw(text: &str) {
+    let mut errors = io::stderr();
     // A failed write doesn't stop the work.
-    let _ = io::stderr().write_all(text.as_bytes());
+    if errors.is_terminal() && wants_ascii() {
+        let _ = errors.write_all(in_ascii(text).as_bytes());
+    } else {
+        let _ = errors.write_all(text.as_bytes());
+    }
 }
 
 /// Writes to standard output, all of it at once.

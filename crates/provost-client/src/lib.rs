@@ -55,13 +55,8 @@ pub enum ClientError {
 pub enum ServerAddress {
     /// On loopback.
     Tcp(SocketAddr),
-    /// At a Unix socket; `port` is that of the server, which its host name has.
-    Unix {
-        /// The socket.
-        path: PathBuf,
-        /// The port.
-        port: u16,
-    },
+    /// At this Unix socket.
+    Unix(PathBuf),
 }
 
 /// A server, and what is sent with each request. Cheap to clone. Its `Debug` leaves out the token.
@@ -116,6 +111,11 @@ pub enum Answer {
 #[derive(Deserialize)]
 struct Started {
     run: RunId,
+}
+
+#[derive(Deserialize)]
+struct IssuedLink {
+    link: String,
 }
 
 impl Client {
@@ -189,6 +189,23 @@ impl Client {
     /// [`ClientError::Refused`] where a process works on it already, or it can't go on.
     pub async fn resume(&self, run: RunId, text: Option<&str>) -> Result<(), ClientError> {
         self.act(&format!("/v1/runs/{run}/resume"), &json!({ "text": text })).await
+    }
+
+    /// Goes on with one agent of a run that a process works on.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with status 409 where no process works on the run, or the agent isn't suspended.
+    pub async fn resume_agent(&self, agent: SessionId) -> Result<(), ClientError> {
+        self.act(&format!("/v1/runs/{}/resume", agent.run), &json!({ "agent": agent.agent })).await
+    }
+
+    /// A link that signs one browser in, once, within ten minutes.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn link(&self) -> Result<String, ClientError> {
+        let issued: IssuedLink = self.post("/v1/links", &json!({}), None).await?;
+        Ok(issued.link)
     }
 
     /// Sends a message to an agent.

@@ -117,11 +117,11 @@ impl Client {
         match &self.address {
             ServerAddress::Tcp(address) => self.greet(TcpStream::connect(address).await.map_err(cant)?).await,
             #[cfg(unix)]
-            ServerAddress::Unix { path, .. } => {
+            ServerAddress::Unix(path) => {
                 self.greet(tokio::net::UnixStream::connect(path).await.map_err(cant)?).await
             }
             #[cfg(not(unix))]
-            ServerAddress::Unix { .. } => Err(cant(io::ErrorKind::Unsupported.into())),
+            ServerAddress::Unix(_) => Err(cant(io::ErrorKind::Unsupported.into())),
         }
     }
 
@@ -141,14 +141,14 @@ impl Client {
     fn host(&self) -> String {
         match &self.address {
             ServerAddress::Tcp(address) => address.to_string(),
-            ServerAddress::Unix { port, .. } => format!("localhost:{port}"),
+            ServerAddress::Unix(_) => "localhost".to_owned(),
         }
     }
 
     fn unreachable(&self, source: io::Error) -> ClientError {
         let at = match &self.address {
             ServerAddress::Tcp(address) => address.to_string(),
-            ServerAddress::Unix { path, .. } => path.display().to_string(),
+            ServerAddress::Unix(path) => path.display().to_string(),
         };
         ClientError::Unreachable { at, source }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use provost_engine::{Actor, AgentState, PendingApproval, RunEvent, SessionEvent};
-use provost_event::{ApprovalAnswer, ApprovalScope, Priority, RunId, SessionId};
+use provost_event::{ApprovalAnswer, ApprovalScope, Budget, Priority, RunId, SessionId};
 
 use crate::{Backend, BackendError, read_actor};
 
@@ -63,6 +63,16 @@ impl Control {
     /// When the request can't be recorded.
     pub async fn pause(&self, agent: Option<u32>) -> Result<bool, BackendError> {
         self.to_run(RunEvent::Pause { agent, by: self.by() }).await
+    }
+
+    /// Resumes a suspended agent of a run that isn't suspended as a whole; it goes on when there is a slot.
+    ///
+    /// # Errors
+    /// When the request can't be recorded.
+    pub async fn resume(&self, agent: u32) -> Result<bool, BackendError> {
+        let budget = Budget::default();
+        let agent = Some(agent);
+        self.to_run(RunEvent::Resume { agent, by: self.by(), budget, turns_max: None, text: None }).await
     }
 
     /// Cancels the run, or one agent with those below it.

@@ -112,6 +112,9 @@ impl StartRun {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResumeRun {
+    /// One agent, in the process that works on the run, with no other member; the whole run if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<u32>,
     /// A message to the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32768))]
@@ -158,5 +161,6 @@ pub struct ForkRun {
 /// Reads an object, and not a list of its members, which the derived reader takes too.
 fn object<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<T, D::Error> {
     let members = serde_json::Map::deserialize(deserializer)?;
-    serde_json::from_value(members.into()).map_err(D::Error::custom)
+    // What this says has the member's own place in front, which the reader around it doesn't know.
+    serde_path_to_error::deserialize(serde_json::Value::from(members)).map_err(D::Error::custom)
 }

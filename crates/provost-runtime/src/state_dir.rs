@@ -21,6 +21,7 @@ use crate::external;
 use crate::{Notice, RunContext, RuntimeError, SeenFile, Variables};
 
 const SERVER_SOCKET: &str = "server.sock";
+const SERVER_TOKEN: &str = "server.token";
 const SERVER_KEYS: &str = "server-keys";
 /// The folder with what users were told of runs.
 const NOTIFIED: &str = "notified";
@@ -178,6 +179,11 @@ impl StateDir {
     /// The Unix socket of a server over these runs.
     pub fn server_socket(&self) -> PathBuf {
         self.folder.join(SERVER_SOCKET)
+    }
+
+    /// The file with that server's token, while it runs.
+    pub fn server_token(&self) -> PathBuf {
+        self.folder.join(SERVER_TOKEN)
     }
 
     /// Where a server keeps idempotency keys.

@@ -184,6 +184,11 @@ fn acting(routes: Routes) -> Routes {
             "Clears the goal of an agent",
             post(actions::clear_goal),
         )
+        .reads::<NoParameters, approvals::AskedQuestion>(
+            "/v1/runs/{run}/approvals/{agent}/{asked}",
+            "Reads the question that an entry of an agent's log asked, with its answer",
+            get(approvals::one),
+        )
         .acts::<approvals::GivenAnswer>(
             "/v1/runs/{run}/approvals/{agent}/{asked}",
             "Answers the question that an entry of an agent's log asked",

@@ -1,13 +1,15 @@
 //! What all requests share.
 
-use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{RunId, Timestamp};
-use provost_harness::{Backend, Clock as _, Control, KeepsApproved, RunStarts, StartsWork, SystemClock};
+use provost_harness::{
+    Backend, BackendError, Clock as _, Control, KeepsApproved, RunStarts, StartsWork, SystemClock,
+};
+use provost_view::{GroupedRuns, KeptGroups, SeenRuns};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +37,8 @@ pub struct ServerOptions {
     pub approved: Option<Arc<dyn KeepsApproved>>,
     /// Starts processes that work on runs; absent: none is started.
     pub work: Option<Arc<dyn StartsWork>>,
+    /// Which runs were looked at.
+    pub seen: Arc<dyn SeenRuns>,
     /// The folder for idempotency keys, which needn't be there.
     pub keys: PathBuf,
     /// The folder with the sockets and recordings of external agents' terminals.
@@ -71,8 +75,8 @@ pub(crate) struct App {
     pub(crate) counters: Counters,
     /// Ends all streams.
     pub(crate) stop: CancellationToken,
-    /// Runs that a user has looked at.
-    seen: Mutex<HashSet<RunId>>,
+    pub(crate) seen: Arc<dyn SeenRuns>,
+    kept: tokio::sync::Mutex<KeptGroups>,
 }
 
 /// By which names the server may be asked.
@@ -108,7 +112,8 @@ impl App {
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             counters: Counters::default(),
             stop,
-            seen: Mutex::default(),
+            seen: options.seen.clone(),
+            kept: tokio::sync::Mutex::default(),
         }
     }
 
@@ -126,12 +131,11 @@ impl App {
         OneTimeLink(format!("{scheme}://{page}{}{code}", crate::page::ENTER))
     }
 
-    pub(crate) fn look_at(&self, run: RunId) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
-    }
-
-    pub(crate) fn has_seen(&self, run: RunId) -> bool {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&run)
+    /// All runs, in groups: of those that are finished, the ones that were looked at are idle.
+    pub(crate) async fn groups(&self) -> Result<GroupedRuns, BackendError> {
+        // Read by one at a time: what the last one has read of each run counts for the next.
+        let mut kept = self.kept.lock().await;
+        Ok(kept.read(&*self.backend, self.now()).await?.with_seen(&*self.seen))
     }
 }
 

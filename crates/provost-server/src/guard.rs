@@ -1,6 +1,6 @@
 //! What every request passes before anything is done, and what every answer carries.
 //!
-//! The order: the host (a page of another name that resolves to this machine), the origin and how a browser says that
+//! The order: the host (a page of another name that resolves to this machine; by the Unix socket any), the origin and how a browser says that
 //! the request came about (pages of other sites), then token or cookie.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use crate::access_log::{self, Access};
 use crate::app::App;
 use crate::page;
-use crate::peer::Peer;
+use crate::peer::{Peer, Way};
 use crate::problem::Problem;
 
 pub(crate) const COOKIE: &str = "provost_session";
@@ -93,7 +93,8 @@ fn check(app: &App, request: &Request) -> Result<Signed, Box<Response>> {
     }
     let host = only(headers, &header::HOST).unwrap_or_default().to_ascii_lowercase();
     let is_page = host == app.hosts.page;
-    if !is_page && !app.hosts.programs.contains(&host) {
+    let is_local = request.extensions().get::<Way>() == Some(&Way::Socket);
+    if !is_local && !is_page && !app.hosts.programs.contains(&host) {
         let why = "this server isn't asked by this name; use the address that it printed";
         return Err(refuse(Problem::new(StatusCode::MISDIRECTED_REQUEST, why)));
     }

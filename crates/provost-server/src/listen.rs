@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, OneTimeLink, Token, secret};
 use crate::app::{App, Hosts, Listen, ServerOptions};
-use crate::peer::Peer;
+use crate::peer::{Peer, Way};
 use crate::{api, page, tls};
 
 /// Connections at the same time; more wait to be accepted.
@@ -96,10 +96,11 @@ impl Server {
             Listen::Tls { address, files, .. } => (*address, Some(tls::acceptor(files)?)),
         };
         let cant = |source| ServerError::Listen { address: wanted.to_string(), source };
-        let listener = TcpListener::bind(wanted).await.map_err(cant)?;
-        let address = listener.local_addr().map_err(cant)?;
+        // Another server of these runs is named before its port is.
         #[cfg(unix)]
         let socket = options.socket.as_deref().map(Socket::bind).transpose()?;
+        let listener = TcpListener::bind(wanted).await.map_err(cant)?;
+        let address = listener.local_addr().map_err(cant)?;
         let hosts = hosts(&options.listen, address.port())?;
         let (access, token) = Access::new()?;
         let stop = CancellationToken::new();
@@ -159,7 +160,8 @@ impl Server {
                 },
                 accepted = accept_unix(self.socket.as_ref()) => match accepted {
                     Ok(Some((stream, peer))) => {
-                        let served = serve(stream, router.clone().layer(Extension(peer)), self.stop.clone());
+                        let router = router.clone().layer(Extension(peer)).layer(Extension(Way::Socket));
+                        let served = serve(stream, router, self.stop.clone());
                         open.spawn(async move {
                             served.await;
                             drop(permit);
@@ -210,7 +212,7 @@ impl Accepted {
         let looked = tokio::task::spawn_blocking(move || Peer::of_connection(client, server));
         // A look that fails allows no one to act.
         let peer = looked.await.unwrap_or(Peer::OfRun);
-        let router = router.layer(Extension(peer));
+        let router = router.layer(Extension(peer)).layer(Extension(Way::Tcp));
         let Some(tls) = tls else { return serve(stream, router, stop).await };
         match tokio::time::timeout(HEAD_MAX, tls.accept(stream)).await {
             Ok(Ok(stream)) => serve(stream, router, stop).await,

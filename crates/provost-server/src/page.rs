@@ -31,11 +31,16 @@ use crate::problem::Problem;
 /// Where one-time links lead; their code follows.
 pub(crate) const ENTER: &str = "/enter/";
 
-const ASSETS: [(&str, &str, &str); 4] = [
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const ASSETS: [(&str, &str, &str); 8] = [
     ("/assets/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
     ("/assets/tokens.css", "text/css; charset=utf-8", include_str!("assets/tokens.css")),
     ("/assets/page.css", "text/css; charset=utf-8", include_str!("assets/page.css")),
-    ("/assets/page.js", "text/javascript; charset=utf-8", include_str!("assets/page.js")),
+    ("/assets/page.js", JAVASCRIPT, include_str!("assets/page.js")),
+    ("/assets/dom.js", JAVASCRIPT, include_str!("assets/dom.js")),
+    ("/assets/live.js", JAVASCRIPT, include_str!("assets/live.js")),
+    ("/assets/act.js", JAVASCRIPT, include_str!("assets/act.js")),
+    ("/assets/terminal.js", JAVASCRIPT, include_str!("assets/terminal.js")),
 ];
 /// The shapes of states.
 const MARKS: &str = include_str!("assets/marks.svg.part");
@@ -219,7 +224,7 @@ fn dialogs() -> Markup {
     }
 }
 
-const ALL_KEYS: [(&str, &str); 19] = [
+const ALL_KEYS: [(&str, &str); 20] = [
     ("j k", "move to the next or previous row, turn or question"),
     ("Enter", "open"),
     ("Esc", "back"),
@@ -230,6 +235,7 @@ const ALL_KEYS: [(&str, &str); 19] = [
     ("A", "always; shows the pattern, and wants Enter"),
     ("d", "deny; asks for a reason, Enter alone is none"),
     ("l", "later: the next question"),
+    ("v", "the next part of a call that is longer than the window"),
     ("s", "say something to the agent"),
     ("p", "pause or resume"),
     ("f", "fork"),

@@ -16,6 +16,15 @@ pub(crate) enum Peer {
     Other,
 }
 
+/// By which way a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// TCP, which pages of any site can reach too.
+    Tcp,
+    /// The Unix socket, which no page can reach.
+    Socket,
+}
+
 impl Peer {
     /// The process with this id.
     pub(crate) fn of_process(process: u32) -> Self {

@@ -14,7 +14,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 /// Marks of which a terminal may make two columns.
-const UNSURE_MARKS: &str = "◆●◎↻✓━▌";
+const UNSURE_MARKS: &str = "◆●◎↻✓━▌▮";
 
 /// The terminal in its own screen. Dropping it restores what was before.
 pub(crate) struct OwnScreen {

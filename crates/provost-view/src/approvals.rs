@@ -3,7 +3,8 @@
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, CallQuestion, EffectId, Entry, GateEntry, Json,
-    NamedScript, OutsideSandbox, Record, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, Timestamp,
+    NamedScript, Outcome, OutsideSandbox, PauseReason, Record, RunId, Seq, SessionId, TerminalEntry,
+    TerminalEvent, Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
 use schemars::JsonSchema;
@@ -404,6 +405,19 @@ pub async fn questions_of(
         RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => {
             open_in(backend, run.run).await
         }
+    }
+}
+
+/// Whether nothing but an answer kept a run from going on: its process is gone, or the wait for the answer has suspended
+/// it.
+#[must_use]
+pub const fn awaits_answer(status: &RunStatus) -> bool {
+    match status {
+        RunStatus::Interrupted => true,
+        RunStatus::Stopped(outcome) => {
+            matches!(outcome, Outcome::Paused { why: PauseReason::Approval { .. } })
+        }
+        RunStatus::Running => false,
     }
 }
 

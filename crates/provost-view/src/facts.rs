@@ -62,12 +62,15 @@ pub struct AgentProgress {
     pub idle_turns: u32,
     /// The number of turns without progress at which it is suspended; 0: never.
     pub stuck_turns: u32,
+    /// Whether each of the last ten turns moved something that lasts (files, results of checks, steps of the plan, a new
+    /// kind of call and result), the oldest first.
+    pub moved: Vec<bool>,
 }
 
 impl From<ProgressReport> for AgentProgress {
     fn from(report: ProgressReport) -> Self {
-        let ProgressReport { state, reasons, idle_turns, stuck_turns } = report;
-        Self { state: state.to_string(), reasons, idle_turns, stuck_turns }
+        let ProgressReport { state, reasons, idle_turns, stuck_turns, moved } = report;
+        Self { state: state.to_string(), reasons, idle_turns, stuck_turns, moved }
     }
 }
 

@@ -4,9 +4,9 @@ mod kept;
 
 use std::collections::BTreeMap;
 
-use provost_engine::RunState;
-use provost_event::{Budget, Outcome, PauseReason, RunId, Timestamp, Verification};
-use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary};
+use provost_engine::{Actor, RunState};
+use provost_event::{Budget, MicroDollars, Outcome, PauseReason, RunId, SessionId, Timestamp, Verification};
+use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,8 @@ pub use kept::KeptGroups;
 /// The newest runs that are read besides those that haven't ended.
 const NEWEST_MAX: usize = 200;
 /// A run that hasn't changed for this long is idle.
-const IDLE_AFTER_MS: u64 = 24 * 60 * 60 * 1_000;
+const IDLE_AFTER_MS: u64 = DAY_MS;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
 /// A group of runs. Their order is that in which they are shown; a run is in the first that fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -78,6 +79,9 @@ pub struct GroupedRun {
     pub agents: Vec<RunAgent>,
     /// The open questions, the longest wait first.
     pub asks: Vec<ApprovalQuestion>,
+    /// Whether each of the root agent's last ten turns moved something that lasts, the oldest first; empty for a run that
+    /// has ended.
+    pub moved: Vec<bool>,
 }
 
 /// The runs of a store in their groups.
@@ -135,6 +139,14 @@ impl GroupedRuns {
         self.groups.iter().flat_map(|group| &group.runs)
     }
 
+    /// What the runs have cost that changed on the day of `now` (UTC).
+    #[must_use]
+    pub fn spent_today(&self, now: Timestamp) -> MicroDollars {
+        let is_of_today = |run: &&GroupedRun| now.0 / DAY_MS == run.item.updated_at_ms.0 / DAY_MS;
+        let spent = self.runs().filter(is_of_today).map(|run| run.item.cost_micro_usd.0);
+        MicroDollars(spent.fold(0, u64::saturating_add))
+    }
+
     fn of(runs: Vec<GroupedRun>) -> Self {
         let at_work = |run: &&GroupedRun| run.item.outcome.is_none() && run.item.status != "interrupted";
         let agents = runs.iter().filter(at_work).flat_map(|run| &run.agents);
@@ -186,6 +198,7 @@ impl GroupedRun {
                 budget: Budget::default(),
                 agents: Vec::new(),
                 asks: Vec::new(),
+                moved: Vec::new(),
             };
         };
         Self::of_state(backend, (summary, &state), outcome_text, now).await
@@ -203,7 +216,8 @@ impl GroupedRun {
         let item = RunListItem::new(summary, &asks, &current).with_state(state);
         asks.sort_by_key(|question| question.since);
         let group = group_of(&item, now);
-        Self { item, group, outcome_text, budget: state.budget(), agents: tree.agents, asks }
+        let moved = moved(backend, summary.run).await.unwrap_or_default();
+        Self { item, group, outcome_text, budget: state.budget(), agents: tree.agents, asks, moved }
     }
 
     /// What sorts it within its group.
@@ -226,6 +240,13 @@ impl RunGroup {
     pub fn of(run: &RunListItem, now: Timestamp) -> Self {
         group_of(run, now)
     }
+}
+
+/// Which of the root agent's last turns moved something.
+async fn moved(backend: &dyn Backend, run: RunId) -> Result<Vec<bool>, BackendError> {
+    let root = read_actor(backend, SessionId::root(run).into()).await?;
+    let Actor::Session(session) = root else { return Ok(Vec::new()) };
+    Ok(session.progress().map(|progress| progress.moved).unwrap_or_default())
 }
 
 /// Whether it was suspended since nothing moved it on.
@@ -357,6 +378,7 @@ impl GroupedRun {
             (Some(Outcome::Aborted { hook, .. }), _) => format!("aborted by {hook}"),
             (Some(outcome), _) if is_stuck(outcome) => "stuck".to_owned(),
             (Some(Outcome::BudgetExhausted(_)), _) => "budget used up".to_owned(),
+            _ if self.group == RunGroup::Working && self.item.status == "running" => "working".to_owned(),
             _ => self.item.status.clone(),
         }
     }

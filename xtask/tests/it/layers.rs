@@ -101,6 +101,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "provost-acp",
             "provost-backend",
+            // The server that runs over the same store.
+            "provost-client",
             "provost-config",
             "provost-engine",
             "provost-event",

@@ -29,6 +29,9 @@ pub(crate) struct ServeArgs {
     /// Write a service file for this user (systemd; launchd on macOS), say how to start it, and end.
     #[arg(long, conflicts_with_all = ["listen", "token_file", "openapi"])]
     pub(crate) install: bool,
+    /// Print a link to the page of the server that runs, and end.
+    #[arg(long, conflicts_with_all = ["port", "listen", "token_file", "install", "openapi"])]
+    pub(crate) link: bool,
     /// Write the token for programs to this new file, which only you can read.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

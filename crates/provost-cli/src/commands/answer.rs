@@ -23,10 +23,11 @@ use crate::output::{tell, tell_raw};
 use crate::questions::user_name;
 use crate::questions::{asker, why_once};
 use crate::render::{age, answer_in_words, call_in_words, one_line, safe};
+use crate::server::takes_up;
 use crate::wiring::{state_dir, variables};
-use provost_runtime::{available_tools, known_tools};
+use provost_runtime::{StateDir, available_tools, known_tools};
 use provost_view::{
-    ApprovalQuestion, last_answer, open_approvals, open_in, question_at, run_state, short_id,
+    ApprovalQuestion, awaits_answer, last_answer, open_approvals, open_in, question_at, run_state, short_id,
 };
 
 /// Questions shown when it isn't clear which is meant.
@@ -104,6 +105,7 @@ pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
 
 /// The runs, and where the user's own settings are.
 struct ApprovalControl {
+    place: StateDir,
     backend: Arc<dyn Backend>,
     user_file: PathBuf,
 }
@@ -114,8 +116,9 @@ impl ApprovalControl {
         let (scope, folder) = (Scope::User, folder.as_path());
         let request = Request::new(scope, folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
-        let backend = state_dir(&loading.settled()?.settings, &folders).open()?;
-        Ok(Self { backend, user_file: folders.user_file })
+        let place = state_dir(&loading.settled()?.settings, &folders);
+        let backend = place.open()?;
+        Ok(Self { place, backend, user_file: folders.user_file })
     }
 
     /// The question that is meant: the only one there is, the only one of a run, or the one with this name,
@@ -233,16 +236,20 @@ impl ApprovalControl {
         }
     }
 
-    /// The call is not made while no process holds the run.
+    /// The call is not made while no process holds the run. A run that waited for the answer only is taken up by the
+    /// server, if one runs.
     async fn print_how_to_go_on(&self, run: RunId) -> anyhow::Result<()> {
-        match status(&*self.backend, run).await? {
-            RunStatus::Stopped(outcome) if outcome.is_final() => Ok(()),
-            RunStatus::Running => Ok(()),
-            status @ (RunStatus::Stopped(_) | RunStatus::Interrupted) => {
-                let next = resuming(&*self.backend, run, &status).await?;
-                print(&safe(&format!("no process holds run {run} now; it goes on with: {next}\n")))
-            }
-        }
+        let status = status(&*self.backend, run).await?;
+        let taken_up = if awaits_answer(&status) { takes_up(&self.place, run).await } else { None };
+        let why = match (&status, taken_up) {
+            (RunStatus::Running, _) => return Ok(()),
+            (RunStatus::Stopped(outcome), _) if outcome.is_final() => return Ok(()),
+            (_, Some(Ok(()))) => return print(&format!("the server goes on with run {run}\n")),
+            (_, Some(Err(why))) => format!("the server can't go on with run {run} ({why})"),
+            (_, None) => format!("no process holds run {run} now"),
+        };
+        let next = resuming(&*self.backend, run, &status).await?;
+        print(&safe(&format!("{why}; it goes on with: {next}\n")))
     }
 }
 

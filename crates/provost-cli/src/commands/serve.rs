@@ -2,12 +2,16 @@
 
 mod install;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use provost_server::{Links, Listen, Server, ServerOptions, TlsFiles};
+use provost_client::ClientError;
+use provost_event::{RunId, Timestamp};
+use provost_runtime::{SeenFile, StateDir};
+use provost_server::{Links, Listen, Server, ServerError, ServerOptions, TlsFiles};
+use provost_view::SeenRuns;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +22,7 @@ use crate::cli::ServeArgs;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::questions::user_name;
+use crate::server::running;
 use crate::signals::Signals;
 
 pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
@@ -30,6 +35,9 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         print(&install::install(&args, place.folder())?)?;
         return Ok(Exit::Done);
     }
+    if args.link {
+        return print_link(&place).await;
+    }
     let options = ServerOptions {
         backend: place.open()?,
         by: format!("{} (provost serve)", user_name("a person")),
@@ -38,11 +46,13 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         socket: cfg!(unix).then(|| place.server_socket()),
         approved: Some(Arc::new(UserSettings(folders.user_file))),
         work: Some(Arc::new(Unattended { folder: place.folder().to_owned() })),
+        seen: Arc::new(Seen(place.seen())),
         keys: place.server_keys(),
         terminals: place.terminals(),
     };
     let mut signals = Signals::listen().context("can't listen for Ctrl-C")?;
-    let server = Server::bind(options).await.map_err(refusal)?;
+    let server = Server::bind(options).await.map_err(|error| refusal(error, &args))?;
+    let _for_commands = TokenFile::write(&place.server_token(), server.token().expose())?;
     let token_file = args.token_file.as_deref().map(|file| TokenFile::write(file, server.token().expose()));
     let _token_file = token_file.transpose()?;
     let links = server.links();
@@ -84,11 +94,31 @@ fn listen(args: &ServeArgs) -> Result<Listen, Refusal> {
     Ok(Listen::Tls { address, names: args.hosts.clone(), files: TlsFiles { certificate, key } })
 }
 
-fn refusal(error: provost_server::ServerError) -> anyhow::Error {
+fn refusal(error: ServerError, args: &ServeArgs) -> anyhow::Error {
     match &error {
-        provost_server::ServerError::Listen { .. } => anyhow::Error::new(error)
-            .context(Refusal::new("the server can't be started", "another port: provost serve --port 0")),
+        ServerError::Listen { address, source } if source.kind() == ErrorKind::AddrInUse => {
+            let what = format!("{address} is in use: another program listens on that port");
+            let hint = match args.listen {
+                Some(_) => "give --listen another port",
+                None => "`provost serve --port N` takes port N, --port 0 any that is free",
+            };
+            Refusal::new(what, hint).into()
+        }
+        ServerError::SocketInUse { .. } => {
+            let hint = "`provost serve --link` prints a link to its page";
+            Refusal::new(error.to_string(), hint).into()
+        }
         _ => error.into(),
+    }
+}
+
+/// Prints a link to the server that runs over the same store.
+async fn print_link(place: &StateDir) -> anyhow::Result<Exit> {
+    let none = || Refusal::new("no server of these runs is running", "`provost serve` starts one");
+    match running(place).ok_or_else(none)?.link().await {
+        Ok(link) => print(&format!("{link}\n")).map(|()| Exit::Done),
+        Err(ClientError::Unreachable { .. }) => Err(none().into()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -142,5 +172,19 @@ impl Drop for TokenFile {
         if std::fs::read_to_string(&self.path).is_ok_and(|text| text == self.text) {
             let _ = std::fs::remove_file(&self.path);
         }
+    }
+}
+
+/// Which runs the user has looked at.
+struct Seen(SeenFile);
+
+impl SeenRuns for Seen {
+    fn has_seen(&self, run: RunId, changed_at: Timestamp) -> bool {
+        self.0.has_seen(run, changed_at)
+    }
+
+    fn look_at(&self, run: RunId, changed_at: Timestamp) {
+        // It is new again at the next start, and nothing else.
+        let _ = self.0.look_at(run, changed_at);
     }
 }

@@ -20,6 +20,7 @@ use super::current_dir;
 use crate::attached::{Asides, Attaching, Left, must_be_terminal};
 use crate::cli::TopArgs;
 use crate::exit::Exit;
+use crate::locale::is_utf8;
 use crate::questions::user_name;
 use crate::wiring::{leave_store, state_dir, variables};
 
@@ -46,7 +47,9 @@ async fn show(args: &TopArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = state_dir(&settled.settings, &folders);
-    let is_ascii = args.ascii || !is_utf8(&variables);
+    let locale_is_utf8 = is_utf8(|name| variables.get(name).cloned());
+    // Without a locale they are ASCII.
+    let is_ascii = args.ascii || !locale_is_utf8.unwrap_or_default();
     let home = variables.get("HOME").map(PathBuf::from);
     let host = Host {
         program: std::env::current_exe().context("can't tell which program this is")?,
@@ -68,17 +71,6 @@ async fn show(args: &TopArgs) -> anyhow::Result<Exit> {
     };
     provost_tui::work(options).await?;
     Ok(Exit::Done)
-}
-
-/// Whether the locale's characters are UTF-8. Without a locale they are ASCII.
-fn is_utf8(variables: &Variables) -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .find_map(|name| variables.get(name).filter(|locale| !locale.is_empty()));
-    locale.is_some_and(|locale| {
-        let locale = locale.to_ascii_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8")
-    })
 }
 
 /// What the dashboard can't do by itself.

@@ -56,7 +56,7 @@ fn run_args(start: StartRun) -> RunArgs {
 }
 
 fn resume_args(run: RunId, resume: ResumeRun) -> ResumeArgs {
-    let ResumeRun { text, goal, model, with_settings, limits } = resume;
+    let ResumeRun { agent: _, text, goal, model, with_settings, limits } = resume;
     ResumeArgs {
         run: run.to_string(),
         text: text.into_iter().collect(),

@@ -1,7 +1,6 @@
 //! Lines without control codes, each with a stable prefix: for files, pipes and CI.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use provost_event::{Entry, GateEntry, Record};
@@ -14,6 +13,7 @@ use super::saying::{ChangedLine, Saying, Tag, Weight};
 use super::wait::left_in_words;
 use super::words::hanging;
 use super::{Detail, View, safe};
+use crate::output::tell_raw;
 use crate::questions::asker;
 use provost_view::ApprovalQuestion;
 
@@ -45,8 +45,7 @@ impl View for Plain {
         let is_question = matches!(record.entry, Entry::Gate(GateEntry::ApprovalRequested(_)));
         let is_shown = saying.weight != Weight::Detail || self.detail == Detail::Everything;
         if !is_question && is_shown {
-            // A failed write doesn't stop the run.
-            let _ = std::io::stderr().write_all(lines(&saying).as_bytes());
+            tell_raw(&lines(&saying));
         }
     }
 
@@ -69,11 +68,11 @@ impl View for Plain {
         let lines = [words, prompt].into_iter().filter(|line| !line.is_empty());
         let lines =
             lines.map(|line| format!("approval: {}\n", hanging(&safe(line), "  "))).collect::<String>();
-        let _ = std::io::stderr().write_all(lines.as_bytes());
+        tell_raw(&lines);
     }
 
     fn note(&self, words: &str) {
-        let _ = writeln!(std::io::stderr(), "provost: {}", hanging(&safe(words), "  "));
+        tell_raw(&format!("provost: {}\n", hanging(&safe(words), "  ")));
     }
 }
 
@@ -103,8 +102,8 @@ fn print_question(
     for line in call.into_iter().chain(facts) {
         let _ = writeln!(out, "  {line}");
     }
-    // In one write, so that nothing else comes between its lines; a failed write doesn't stop the run.
-    let _ = std::io::stderr().write_all(out.as_bytes());
+    // In one write, so that nothing else comes between its lines.
+    tell_raw(&out);
 }
 
 /// The prefix, then the text; further lines are indented. Each line begins with its agent, unless that is the

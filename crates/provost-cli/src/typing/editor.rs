@@ -9,6 +9,11 @@ const END_OF_INPUT: u8 = 0x04;
 const KILL_LINE: u8 = 0x15;
 const KILL_WORD: u8 = 0x17;
 const ESCAPE: u8 = 0x1b;
+/// The parameters of the sequences around what is pasted (xterm's bracketed paste).
+const PASTE_BEGINS: &[u8] = b"200";
+const PASTE_ENDS: &[u8] = b"201";
+/// Bytes of a sequence's parameters that are kept.
+const PARAMETERS_MAX: usize = 16;
 
 /// A line that is being typed.
 #[derive(Debug, Default)]
@@ -17,6 +22,11 @@ pub(super) struct Editor {
     /// The beginning of a character of several bytes.
     partial: Vec<u8>,
     sequence: Sequence,
+    parameters: Vec<u8>,
+    /// Whether what comes is pasted: then it is text, line ends too.
+    is_pasted: bool,
+    /// Whether the last byte was a carriage return that was pasted.
+    after_return: bool,
 }
 
 /// How far a key that is sent as an escape sequence has come.
@@ -50,15 +60,29 @@ impl Editor {
     /// Takes in a byte from the keyboard. Keys that move the cursor are ignored: there is one place to type at.
     pub(super) fn take(&mut self, byte: u8) -> Edited {
         match (self.sequence, byte) {
-            (Sequence::Escape, b'[' | b'O') => self.goes_on(Sequence::Control),
-            (Sequence::Control, 0x40..=0x7e) | (Sequence::Escape, 0x20..=0x7e) => {
+            (Sequence::Escape, b'[' | b'O') => {
+                self.parameters.clear();
+                self.goes_on(Sequence::Control)
+            }
+            (Sequence::Control, 0x40..=0x7e) => {
+                self.is_pasted = match (byte, self.parameters.as_slice()) {
+                    (b'~', PASTE_BEGINS) => true,
+                    (b'~', PASTE_ENDS) => false,
+                    _ => self.is_pasted,
+                };
                 self.goes_on(Sequence::None)
             }
-            (Sequence::Control, 0x20..=0x3f) => Edited::Ignored,
+            (Sequence::Escape, 0x20..=0x7e) => self.goes_on(Sequence::None),
+            (Sequence::Control, 0x20..=0x3f) => {
+                if self.parameters.len() < PARAMETERS_MAX {
+                    self.parameters.push(byte);
+                }
+                Edited::Ignored
+            }
             (_, ESCAPE) => self.goes_on(Sequence::Escape),
             (_, byte) => {
                 self.sequence = Sequence::None;
-                self.typed(byte)
+                if self.is_pasted { self.pasted(byte) } else { self.typed(byte) }
             }
         }
     }
@@ -90,6 +114,22 @@ impl Editor {
             }
             b'\t' => self.adds(" "),
             0..0x20 => Edited::Ignored,
+            _ => {
+                self.partial.push(byte);
+                self.completes()
+            }
+        }
+    }
+
+    /// Takes in a byte of what is pasted.
+    fn pasted(&mut self, byte: u8) -> Edited {
+        let is_second = byte == b'\n' && self.after_return;
+        self.after_return = byte == b'\r';
+        match byte {
+            b'\n' if is_second => Edited::Ignored,
+            b'\n' | b'\r' => self.adds("\n"),
+            b'\t' => self.adds("\t"),
+            0..0x20 | DELETE => Edited::Ignored,
             _ => {
                 self.partial.push(byte);
                 self.completes()
@@ -148,6 +188,14 @@ mod tests {
     fn keys_that_move_and_bytes_that_are_no_text_do_nothing() {
         assert_eq!(typed(b"a\x1b[D\x1b[1;5C\x1bOPb\x1bxc\x07").0.line(), "abc");
         assert_eq!(typed(b"a\xffb").0.line(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn what_is_pasted_is_text_with_its_lines() {
+        let (editor, ends) = typed(b"see: \x1b[200~one\r\n\ttwo\rthree\x04\n\x1b[201~ ok");
+        assert_eq!((editor.line(), ends), ("see: one\n\ttwo\nthree\n ok", Vec::new()));
+        let (editor, ends) = typed(b"\x1b[200~a\nb\x1b[201~\rc");
+        assert_eq!((editor.line(), ends), ("c", vec![Edited::Line("a\nb".to_owned())]));
     }
 
     #[test]

@@ -81,3 +81,61 @@ fn verbose_shows_every_entry_and_goes_without_quiet() {
     assert!(ran.stderr.contains("provost: turn 1, call 1\n"), "{ran:?}");
     assert_eq!(scene.provost(&["run", "x", "--verbose", "--quiet"]).status, 2);
 }
+
+#[test]
+fn a_pasted_text_is_one_message_with_its_lines() {
+    let scene = Scene::scripted(&WAITS.replace("mind the tests", "\"one\\ntwo\""));
+    let mut person = AtTerminal::provost(&scene, &["run", "x"]);
+    person.sees("line 7");
+    person.hears("\u{1b}[?2004h");
+    person.types("\u{1b}[200~one\rtwo\u{1b}[201~");
+    person.sees("say › one⏎two");
+    person.types("\r");
+    person.hears(": one");
+    scene.write("work/go", "");
+    assert_eq!(person.end(), Exit::Code(0), "{}", person.heard);
+    assert!(person.screen().contains("I heard it."), "{}", person.screen());
+    assert!(person.heard.contains("\u{1b}[?2004l"), "the terminal is as before: {:?}", person.heard);
+}
+
+#[test]
+fn the_marks_are_ascii_where_the_locale_is_another() {
+    let scene = Scene::scripted(WAITS);
+    let provost = env!("CARGO_BIN_EXE_provost");
+    let script = format!("exec '{provost}' run x");
+    let mut person = AtTerminal::with(&scene, &script, &[("LC_ALL", "C")]);
+    person.sees("line 7");
+    person.types("mind the tests");
+    person.sees("say > mind the tests");
+    person.types("\r");
+    scene.write("work/go", "");
+    assert_eq!(person.end(), Exit::Code(0), "{}", person.heard);
+    assert!(person.screen().contains("x shell"), "{}", person.screen());
+    assert!(person.heard.is_ascii(), "{:?}", person.heard);
+}
+
+#[test]
+fn ctrl_z_gives_the_terminal_back_and_the_run_goes_on_with_it() {
+    let scene = Scene::scripted(WAITS);
+    let provost = env!("CARGO_BIN_EXE_provost");
+    let stopped = "until grep -q ') T' /proc/$pid/stat; do sleep 0.05; done";
+    let script = format!(
+        "set -m; '{provost}' run x & pid=$!; fg >/dev/null; stty -a; {stopped}; touch stopped; while [ ! -e on ]; do sleep 0.05; done; fg"
+    );
+    let mut person = AtTerminal::shell(&scene, &script);
+    person.sees("line 7");
+    person.types("\u{1a}");
+    person.hears(" icanon");
+    let given_back = person.heard.rfind("\u{1b}[?2004l").unwrap();
+    assert!(given_back < person.heard.find(" icanon").unwrap(), "{:?}", person.heard);
+    scene.write("work/on", "");
+    crate::support::until("it takes the terminal again", || {
+        person.listen();
+        (person.heard.rfind("\u{1b}[?2004h") > Some(given_back)).then_some(())
+    });
+    person.types("mind the tests\r");
+    person.hears(": mind the tests");
+    scene.write("work/go", "");
+    person.end();
+    assert!(person.screen().contains("I heard it."), "{}", person.screen());
+}

@@ -229,6 +229,8 @@ mod secrets;
 mod serve;
 #[cfg(test)]
 mod serve_client;
+#[cfg(unix)]
+mod serve_commands;
 #[cfg(test)]
 mod serve_safety;
 #[cfg(test)]

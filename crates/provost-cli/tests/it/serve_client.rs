@@ -55,7 +55,7 @@ async fn the_client_speaks_over_the_unix_socket_too() {
     let scene = Scene::scripted("answers: [{ text: done }]");
     assert_eq!(scene.provost(&["run", "x"]).status, 0);
     let served = Served::start(&scene);
-    let address = ServerAddress::Unix { path: scene.path("state/server.sock"), port: served.port };
+    let address = ServerAddress::Unix(scene.path("state/server.sock"));
     let client = Client::new(address, &served.token);
     let run = scene.last_run().parse().unwrap();
     assert_eq!(client.spend(run).await.unwrap().total.calls, 1);

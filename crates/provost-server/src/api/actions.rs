@@ -89,7 +89,7 @@ pub(crate) async fn say(
     Body(body): Body<Say>,
 ) -> Result<Json<Done>, Problem> {
     if body.text.trim().is_empty() {
-        return Err(Problem::bad_request("text: is empty"));
+        return Err(Problem::unfit("text: is empty"));
     }
     done(app.control(run.run).say(body.agent, body.text).await)
 }

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use provost_engine::SessionEvent;
-use provost_event::{ApprovalAnswer, ApprovalScope, Seq, SessionId};
-use provost_view::{Approval, ApprovalQuestion, answer_to, open_approvals, open_in, question_at};
+use provost_event::{ApprovalAnswer, ApprovalScope, Seq, SessionId, Timestamp};
+use provost_view::{
+    Approval, ApprovalQuestion, ViewVersion, answer_to, open_approvals, open_in, question_at, visible,
+};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::actions::done;
-use super::extract::{Body, NamedRun, Parameters};
+use super::extract::{Body, NamedQuestion, Parameters};
 use super::{Done, NoParameters};
 use crate::app::App;
 use crate::problem::Problem;
@@ -47,10 +49,30 @@ pub(crate) enum GivenScope {
     Always,
 }
 
-#[derive(Deserialize)]
-pub(crate) struct Asked {
-    agent: u32,
-    asked: u64,
+/// A question, with its answer.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct AskedQuestion {
+    /// The version of the view.
+    v: ViewVersion,
+    /// The question.
+    question: ApprovalQuestion,
+    /// Whether an answer counts now.
+    is_open: bool,
+    /// The answer; null while there is none, and where none is needed any more.
+    answer: Option<CountedAnswer>,
+}
+
+/// The answer that counted.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CountedAnswer {
+    /// What it was.
+    answer: ApprovalAnswer,
+    /// Who gave it.
+    by: String,
+    /// When.
+    at_ms: Timestamp,
+    /// All of it in words.
+    text: String,
 }
 
 pub(crate) async fn list(
@@ -64,25 +86,71 @@ pub(crate) async fn list(
     Ok(Json(all))
 }
 
+pub(crate) async fn one(
+    State(app): State<Arc<App>>,
+    NamedQuestion { session, asked }: NamedQuestion,
+    Parameters(NoParameters {}): Parameters<NoParameters>,
+) -> Result<Json<AskedQuestion>, Problem> {
+    let open = open_question(&app, session, asked).await?;
+    let is_open = open.is_some();
+    let question = match open {
+        Some(question) => question,
+        None => {
+            question_at(&*app.backend, session, asked).await?.ok_or_else(|| no_question(session, asked))?
+        }
+    };
+    let answer = answer_to(&*app.backend, &question).await?.map(|(resolved, at)| {
+        let text = in_words(&resolved.answer, &resolved.by, at);
+        CountedAnswer { answer: resolved.answer, by: resolved.by, at_ms: at, text }
+    });
+    Ok(Json(AskedQuestion { v: ViewVersion, question, is_open, answer }))
+}
+
+async fn open_question(
+    app: &App,
+    session: SessionId,
+    asked: Seq,
+) -> Result<Option<ApprovalQuestion>, Problem> {
+    let open = open_in(&*app.backend, session.run).await?;
+    Ok(open.into_iter().find(|question| question.session == session && question.asked == asked))
+}
+
+/// An answer as `approved for this run by ann, 14:03 UTC`.
+fn in_words(answer: &ApprovalAnswer, by: &str, at: Timestamp) -> String {
+    let what = match answer {
+        ApprovalAnswer::Allow { scope: ApprovalScope::Once, .. } => "approved once".to_owned(),
+        ApprovalAnswer::Allow { scope: ApprovalScope::Run, .. } => "approved for this run".to_owned(),
+        ApprovalAnswer::Allow { scope: ApprovalScope::Always, .. } => "approved for always".to_owned(),
+        ApprovalAnswer::Answered { .. } => "answered".to_owned(),
+        ApprovalAnswer::Deny { reason } if reason.is_empty() => "denied".to_owned(),
+        ApprovalAnswer::Deny { reason } => format!("denied ({})", visible(reason)),
+    };
+    let minutes = at.0 / 60_000;
+    format!("{what} by {}, {:02}:{:02} UTC", visible(by), minutes / 60 % 24, minutes % 60)
+}
+
+fn no_question(session: SessionId, asked: Seq) -> Problem {
+    Problem::not_found(format!(
+        "entry {asked} of agent {session} asks nothing; /v1/approvals lists what does"
+    ))
+}
+
 pub(crate) async fn answer(
     State(app): State<Arc<App>>,
-    NamedRun(run): NamedRun,
-    asked: Result<Path<Asked>, axum::extract::rejection::PathRejection>,
+    NamedQuestion { session, asked }: NamedQuestion,
     Body(answer): Body<GivenAnswer>,
 ) -> Result<Json<Done>, Problem> {
-    let Path(Asked { agent, asked }) = asked.map_err(|error| Problem::not_found(error.body_text()))?;
-    let session = SessionId { run: run.run, agent };
-    let open = open_in(&*app.backend, run.run).await?;
-    let is_it = |question: &&ApprovalQuestion| question.session == session && question.asked == Seq(asked);
-    let Some(question) = open.iter().find(is_it) else {
-        return Err(answered(&app, session, Seq(asked)).await?);
+    let Some(question) = open_question(&app, session, asked).await? else {
+        return Err(answered(&app, session, asked).await?);
     };
+    let question = &question;
     let answer = allowed(&app, question, answer).await?;
     let event = SessionEvent::Resolve { asked: question.asked, answer, by: app.by.clone() };
     let posted = app.backend.post(question.session.into(), event.into(), None).await?;
     if !posted.changed {
-        return Err(answered(&app, session, Seq(asked)).await?);
+        return Err(answered(&app, session, asked).await?);
     }
+    app.take_up(session.run).await?;
     done(Ok(true))
 }
 
@@ -117,10 +185,12 @@ async fn allowed(
 /// Why a question has no open answer.
 async fn answered(app: &App, session: SessionId, asked: Seq) -> Result<Problem, Problem> {
     let Some(question) = question_at(&*app.backend, session, asked).await? else {
-        return Ok(Problem::not_found(format!("entry {asked} of agent {session} asks nothing")));
+        return Ok(no_question(session, asked));
     };
     Ok(match answer_to(&*app.backend, &question).await? {
-        Some((resolved, _)) => Problem::conflict(format!("it has its answer, by {}", resolved.by)),
+        Some((resolved, at)) => {
+            Problem::conflict(format!("it has its answer: {}", in_words(&resolved.answer, &resolved.by, at)))
+        }
         None => Problem::conflict("it needs no answer any more"),
     })
 }

@@ -106,7 +106,7 @@ pub(crate) async fn groups(
     State(app): State<Arc<App>>,
     Parameters(NoParameters {}): Parameters<NoParameters>,
 ) -> Result<Json<GroupedRuns>, Problem> {
-    Ok(Json(GroupedRuns::read(&*app.backend, app.now()).await?))
+    Ok(Json(app.groups().await?))
 }
 
 pub(crate) async fn details(

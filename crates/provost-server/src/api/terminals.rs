@@ -341,7 +341,8 @@ pub(crate) async fn moment(
     number: Result<Path<Numbered>, axum::extract::rejection::PathRejection>,
     Parameters(asked): Parameters<MomentParameters>,
 ) -> Result<Json<RecordedScreen>, Problem> {
-    let Path(Numbered { number }) = number.map_err(|error| Problem::not_found(error.body_text()))?;
+    let Path(Numbered { number }) = number
+        .map_err(|_| Problem::not_found("a recording has a number from 1 on; …/recordings lists them"))?;
     let session = SessionId { run: run.run, agent: asked.agent };
     recorded(&app, session, number, asked.at_ms).await.map(Json)
 }

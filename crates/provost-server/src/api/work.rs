@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use provost_event::RunId;
+use provost_event::{RunId, SessionId};
 use provost_harness::{ForkRun, ResumeRun, RunStarts, RunStatus, StartError, StartRun, Work};
 use provost_view::ViewVersion;
 use schemars::JsonSchema;
@@ -62,11 +62,33 @@ pub(crate) async fn resume(
     NamedRun(run): NamedRun,
     Body(request): Body<ResumeRun>,
 ) -> Result<Json<Done>, Problem> {
+    if let Some(agent) = request.agent {
+        if request != (ResumeRun { agent: Some(agent), ..ResumeRun::default() }) {
+            return Err(Problem::unfit(
+                "agent: one agent goes on as it is; what else is given is for a whole run",
+            ));
+        }
+        return resume_agent(&app, run.run, agent).await;
+    }
     if run.status == RunStatus::Running {
         return Err(Problem::conflict("a process works on it already"));
     }
     app.starts()?.work(run.run, &Work::Resume(request)).await?;
     Ok(Json(Done { v: ViewVersion, changed: true }))
+}
+
+/// One agent goes on, where the run is worked on.
+async fn resume_agent(app: &App, run: RunId, agent: u32) -> Result<Json<Done>, Problem> {
+    let summary = app.backend.get(run).await?;
+    if !summary.is_some_and(|summary| summary.status == RunStatus::Running) {
+        return Err(Problem::conflict("no process works on the run: resume the whole run, without `agent`"));
+    }
+    let session = SessionId { run, agent };
+    let state = provost_view::run_state(&*app.backend, run).await?;
+    if !state.is_some_and(|state| state.agents().any(|known| known.session == session)) {
+        return Err(Problem::not_found(format!("run {run} has no agent {agent}; …/tree lists them")));
+    }
+    super::actions::done(app.control(run).resume(agent).await)
 }
 
 /// A new run, once for a key.
@@ -94,5 +116,17 @@ impl App {
     /// What has processes work on runs.
     fn starts(&self) -> Result<&RunStarts, Problem> {
         self.starts.as_ref().ok_or_else(|| Problem::conflict("this server starts no processes"))
+    }
+
+    /// Has a process go on with a run that waited for an answer only, which it has now.
+    pub(crate) async fn take_up(&self, run: RunId) -> Result<(), Problem> {
+        let summary = self.backend.get(run).await?;
+        let waited = summary.is_some_and(|summary| provost_view::awaits_answer(&summary.status));
+        let Some(starts) = self.starts.as_ref().filter(|_| waited) else { return Ok(()) };
+        starts.work(run, &Work::Resume(ResumeRun::default())).await.map_err(|error| {
+            let problem = Problem::from(error);
+            let detail = format!("the answer counts, but the run doesn't go on: {}", problem.detail);
+            Problem { detail, ..problem }
+        })
     }
 }

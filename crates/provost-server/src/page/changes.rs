@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
-use provost_event::SessionId;
-use provost_view::{ChangedFile, ChangedFileState, RunChanges, safe};
+use provost_event::{Entry, LifecycleEntry, Seq, SessionId};
+use provost_view::{ChangedFile, ChangedFileState, RunAgent, RunChanges, safe};
 
-use super::parts::{ago, diff};
+use super::parts::{ago, diff, foreign_line, run_path};
 use super::run::{RunPage, Shown, Tab, head, tabs};
 use super::{Document, Here, document};
 use crate::api::changes_of;
@@ -16,7 +16,10 @@ use crate::problem::Problem;
 
 /// Changed lines of a file that is folded.
 const FOLDED_LINES_MIN: u64 = 400;
-const KEYS: &[(&str, &str)] = &[("j k", "file"), ("o", "fold"), ("Esc", "back")];
+/// Agents that are asked whether they have a worktree of their own.
+const AGENTS_MAX: usize = 50;
+const KEYS: &[(&str, &str)] =
+    &[("j k", "file"), ("h l", "agent"), ("o", "fold"), ("1–6", "tabs"), ("Esc", "back")];
 
 pub(super) async fn changes(
     State(app): State<Arc<App>>,
@@ -26,9 +29,11 @@ pub(super) async fn changes(
     let page = RunPage::read(&app, &run, shown.agent).await?;
     let session = SessionId { run: page.details.item.run, agent: shown.agent };
     let changes = changes_of(&app, session).await;
+    let apart = with_own_worktree(&app, &page).await?;
     let body = html! {
         (head(&page))
         (tabs(&page, Tab::Changes))
+        (workspaces(&page, shown.agent, &apart))
         @match &changes {
             Ok(changes) => (files(changes, app.now())),
             Err(problem) => p.empty { (problem.detail) },
@@ -44,9 +49,42 @@ pub(super) async fn changes(
     }))
 }
 
+/// The agents whose changes are in a worktree of their own.
+async fn with_own_worktree<'p>(app: &App, page: &'p RunPage) -> Result<Vec<&'p RunAgent>, Problem> {
+    let mut all = Vec::new();
+    for agent in page.details.tree.agents.iter().filter(|agent| agent.agent != 0).take(AGENTS_MAX) {
+        let first = app.backend.read(agent.session.into(), Seq::START, 1).await?;
+        let is_apart = first.first().is_some_and(|record| {
+            matches!(&record.entry, Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) if started.worktree.is_some())
+        });
+        if is_apart {
+            all.push(agent);
+        }
+    }
+    Ok(all)
+}
+
+/// Whose changes are shown: those of the run's workspace, or those in the worktree of an agent.
+fn workspaces(page: &RunPage, shown: u32, apart: &[&RunAgent]) -> Markup {
+    let path = format!("{}/changes?agent=", run_path(page.run()));
+    let is_apart = apart.iter().any(|agent| agent.agent == shown);
+    html! {
+        @if !apart.is_empty() {
+            nav.filter aria-label="Whose changes" {
+                a.btn href={ (path) "0" } aria-current=[(!is_apart).then_some("page")] { "Workspace of the run" }
+                @for agent in apart {
+                    a.btn href={ (path) (agent.agent) } aria-current=[(agent.agent == shown).then_some("page")] {
+                        (agent.agent) " " (foreign_line(&agent.name))
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn files(changes: &RunChanges, now: provost_event::Timestamp) -> Markup {
     html! {
-        p.filter { "Since it began " (ago(changes.since_at_ms, now)) ", changes by others included: "
+        p.filter { span { "Since it began " (ago(changes.since_at_ms, now)) ", changes by others included:" }
             span.plus { "+" (changes.added) } " " span.minus { "−" (changes.removed) } }
         div.chg {
             nav.panel aria-labelledby="h-f" {

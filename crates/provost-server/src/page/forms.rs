@@ -1,6 +1,7 @@
 //! Forms that start runs and go on with them. The page's module sends them; without scripts the page only reads.
 
 use maud::{Markup, html};
+use provost_event::Dimension;
 
 /// A field of a form: the member of the request that it sets, where a dot leads into an object.
 struct Field {
@@ -23,6 +24,9 @@ const fn field(name: &'static str, says: &'static str, hint: &'static str, kind:
 
 const USD: Field = field("limits.usd", "Limit in US dollars", "5.00", Kind::Line);
 const MORE_USD: Field = field("limits.usd", "US dollars more", "5.00", Kind::Line);
+const MORE_TOKENS: Field = field("limits.tokens", "Tokens more", "200k", Kind::Line);
+const MORE_TIME: Field = field("limits.wall_time", "Time more", "2h", Kind::Line);
+const MORE_TURNS: Field = field("limits.max_turns", "Turns more", "50", Kind::Line);
 const MODEL: Field = field("model", "Model", "as the settings say", Kind::Line);
 
 /// Starts a run in `folder`, unless another is typed.
@@ -37,15 +41,25 @@ pub(super) fn start(folder: &str) -> Markup {
     dialog("start", "Start a run", "/v1/runs", &fields, folder)
 }
 
-/// Goes on with a run.
-pub(super) fn resume(path: &str) -> Markup {
-    let fields = [
-        field("text", "Message to the agent", "none", Kind::Lines),
-        field("goal", "Another condition that judges verify", "as it is", Kind::Line),
-        MORE_USD,
-        MODEL,
-    ];
+/// Goes on with a run; what it has used up is asked for first.
+pub(super) fn resume(path: &str, used_up: Option<Dimension>) -> Markup {
+    let message = field("text", "Message to the agent", "none", Kind::Lines);
+    let goal = field("goal", "Another condition that judges verify", "as it is", Kind::Line);
+    let first = used_up.map(more).into_iter();
+    let others = [Dimension::Money, Dimension::Tokens, Dimension::WallTime, Dimension::Turns];
+    let others = others.into_iter().filter(|of| used_up != Some(*of)).map(more);
+    let fields = first.chain([message, goal]).chain(others).chain([MODEL]).collect::<Vec<_>>();
     dialog("resume", "Resume this run", &format!("{path}/resume"), &fields, "")
+}
+
+/// What adds to a limit.
+const fn more(of: Dimension) -> Field {
+    match of {
+        Dimension::Money => MORE_USD,
+        Dimension::Tokens => MORE_TOKENS,
+        Dimension::WallTime => MORE_TIME,
+        Dimension::Turns => MORE_TURNS,
+    }
 }
 
 /// Starts a run from another's conversation.
@@ -70,7 +84,7 @@ fn dialog(id: &str, title: &str, path: &str, fields: &[Field], folder: &str) -> 
                 @for field in fields { (self::field_of(id, field, folder)) }
                 p.two role="alert" data-refusal {}
                 p.btns {
-                    button.btn.main type="submit" { (title) }
+                    button.btn.main type="submit" { (title) " " kbd { "Enter" } }
                     button.btn type="button" data-close { "Not now " kbd { "Esc" } }
                 }
             }

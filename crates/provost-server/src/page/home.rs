@@ -7,16 +7,28 @@ use maud::{Markup, html};
 use provost_event::{MicroDollars, Timestamp};
 use provost_view::{ApprovalQuestion, GroupedRun, GroupedRuns, RunGroup, RunsOfGroup, StateMark};
 
-use super::parts::{Used, ago, bar, dots, foreign_line, mark, money, run_path, span, tokens};
+use super::parts::{
+    Used, ago, bar, dots, foreign_line, lasting, mark, money, moved_in_words, pulse, run_path, tokens,
+};
 use super::{Document, Here, Section, badge, document, forms};
 use crate::app::App;
 use crate::problem::Problem;
 
-const KEYS: &[(&str, &str)] =
-    &[("j k", "move"), ("Enter", "open"), ("a", "answer"), ("n", "new run"), ("i", "inbox"), ("/", "filter")];
+const KEYS: &[(&str, &str)] = &[
+    ("j k", "move"),
+    ("Enter", "open"),
+    ("a", "answer"),
+    ("s", "say"),
+    ("p", "pause, resume"),
+    ("x", "cancel"),
+    ("n", "new run"),
+    ("i", "inbox"),
+    ("o", "idle runs"),
+    ("/", "filter"),
+];
 
 pub(super) async fn home(State(app): State<Arc<App>>) -> Result<Markup, Problem> {
-    let runs = GroupedRuns::read(&*app.backend, app.now()).await?;
+    let runs = app.groups().await?;
     let sections = sections(&app, &runs);
     let newest = runs.groups.iter().flat_map(|group| &group.runs).max_by_key(|run| run.item.started_at_ms);
     let folder = newest.map(|run| run.item.workspace.display().to_string()).unwrap_or_default();
@@ -36,7 +48,7 @@ pub(super) async fn home(State(app): State<Arc<App>>) -> Result<Markup, Problem>
 
 /// The parts of the document that change.
 pub(super) async fn live_sections(app: &App) -> Result<Vec<Section>, Problem> {
-    let runs = GroupedRuns::read(&*app.backend, app.now()).await?;
+    let runs = app.groups().await?;
     let mut all = sections(app, &runs);
     all.push(Section::new("badge", badge(runs.questions)));
     Ok(all)
@@ -54,8 +66,9 @@ fn sections(app: &App, runs: &GroupedRuns) -> Vec<Section> {
             } @else {
                 span { (count) " in " (provost_event::counted(folders as u64, "folder")) }
                 span.dim { (provost_event::counted(runs.agents_at_work as u64, "agent")) " at work" }
+                span.dim { (money(runs.spent_today(app.now()))) " in runs of today" }
             }
-            button.btn.end type="button" data-key="n" data-dialog="start" { "New run " kbd { "n" } }
+            button.btn.main.end type="button" data-key="n" data-dialog="start" { "New run " kbd { "n" } }
         }
     };
     let mut all = vec![Section::new("sum", head)];
@@ -91,30 +104,48 @@ const fn group_mark(group: RunGroup) -> StateMark {
     }
 }
 
+const fn title(group: RunGroup) -> &'static str {
+    match group {
+        RunGroup::Finished => "Finished, not looked at",
+        group => group.title(),
+    }
+}
+
+/// The order of a group's runs.
+const fn order(group: RunGroup) -> &'static str {
+    match group {
+        RunGroup::NeedsYou => "longest wait first",
+        RunGroup::Working => "by start",
+        RunGroup::Stuck | RunGroup::Finished | RunGroup::Failed | RunGroup::Waiting | RunGroup::Idle => {
+            "newest first"
+        }
+    }
+}
+
 fn group_section(app: &App, group: RunGroup, found: Option<&RunsOfGroup>) -> Markup {
     let Some(found) = found else { return html! { section.group id=(group_id(group)) hidden {} } };
     let now = app.now();
     let rows = html! {
         ol class=(if group == RunGroup::NeedsYou { "rows ask" } else { "rows" }) {
-            @for run in &found.runs { (row(app, run, now)) }
+            @for run in &found.runs { (row(run, now)) }
         }
     };
-    let title = html! { (mark(group_mark(group))) (group.title()) " " span.n { (found.runs.len()) } };
+    let heading = html! { (mark(group_mark(group))) (title(group)) " " span.n { (found.runs.len()) } };
     html! {
-        section.group id=(group_id(group)) aria-label=(group.title()) {
+        section.group id=(group_id(group)) aria-label=(title(group)) {
             @if group == RunGroup::Idle {
-                details id="idle" { summary { svg.tw aria-hidden="true" { use href="#tw" {} } (title) } (rows) }
+                details id="idle-runs" { summary { svg.tw aria-hidden="true" { use href="#tw" {} } (heading) } (rows) }
             } @else {
-                h2 { (title) }
+                h2 { (heading) span.why { (order(group)) } }
                 (rows)
             }
         }
     }
 }
 
-fn row(app: &App, run: &GroupedRun, now: Timestamp) -> Markup {
+fn row(run: &GroupedRun, now: Timestamp) -> Markup {
     let item = &run.item;
-    let is_unseen = run.group == RunGroup::Finished && !app.has_seen(item.run);
+    let is_unseen = run.group == RunGroup::Finished;
     let (_, class) = super::parts::shape(StateMark::of_run(run));
     let others = run.agents.len();
     html! {
@@ -126,13 +157,13 @@ fn row(app: &App, run: &GroupedRun, now: Timestamp) -> Markup {
             div."dots-c" { @if others > 0 { (dots(&run.agents)) } }
             div.ph {
                 p class={ "state " (class) } { (mark(StateMark::of_run(run))) span.cut { (run.phase()) } }
-                p.two.cut { (provost_event::counted(item.turns.into(), "turn")) " · " (span(item.elapsed_ms.0)) }
+                p.two.cut { (provost_event::counted(item.turns.into(), "turn")) " · " (lasting(item.elapsed_ms.0)) }
             }
             div.last {
                 p.cut { @if let Some(text) = &run.outcome_text { (foreign_line(text)) } @else { (others_at_work(run)) } }
                 p.two.cut { (ago(item.updated_at_ms, now)) }
             }
-            div."pulse-c" {}
+            div."pulse-c" { (pulse(&run.moved)) p.two.cut { (moved_in_words(&run.moved)) } }
             div.money { (spent(run)) }
             @if let Some(question) = run.asks.first() { (ask_line(question, run.asks.len())) }
         }
@@ -142,7 +173,7 @@ fn row(app: &App, run: &GroupedRun, now: Timestamp) -> Markup {
 fn others_at_work(run: &GroupedRun) -> String {
     let at_work = run.agents.iter().filter(|agent| agent.state.holds_slot()).count();
     match run.agents.len() {
-        0 | 1 => run.item.status.clone(),
+        0 | 1 => "last change".to_owned(),
         all => format!("{at_work} of {all} agents at work"),
     }
 }

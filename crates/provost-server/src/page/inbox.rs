@@ -8,7 +8,7 @@ use provost_event::Timestamp;
 use provost_view::{Approval, ApprovalQuestion, StateMark, open_approvals, visible};
 use serde_json::Value;
 
-use super::parts::{absolute, ago, foreign_line, mark, named_mark, run_path, span};
+use super::parts::{ago, foreign_line, in_time, lasting, mark, named_mark, run_path};
 use super::{Document, Here, Section, badge, document};
 use crate::app::App;
 use crate::problem::Problem;
@@ -20,17 +20,19 @@ const KEYS: &[(&str, &str)] = &[
     ("A", "always"),
     ("d", "deny"),
     ("l", "later"),
+    ("v", "whole text"),
     ("Enter", "open the run"),
 ];
 
 pub(super) async fn inbox(State(app): State<Arc<App>>) -> Result<Markup, Problem> {
     let asked = read(&app).await?;
+    let at_work = if asked.is_empty() { app.groups().await?.agents_at_work } else { 0 };
     Ok(document(&Document {
         title: "Inbox".to_owned(),
         live: "/live/inbox".to_owned(),
         here: Here::Inbox,
         questions: asked.len(),
-        body: body(&asked, app.now()),
+        body: body(&asked, at_work, app.now()),
         keys: KEYS,
     }))
 }
@@ -38,7 +40,11 @@ pub(super) async fn inbox(State(app): State<Arc<App>>) -> Result<Markup, Problem
 /// The parts of the document that change.
 pub(super) async fn live_sections(app: &App) -> Result<Vec<Section>, Problem> {
     let asked = read(app).await?;
-    Ok(vec![Section::new("inbox", body(&asked, app.now())), Section::new("badge", badge(asked.len()))])
+    let at_work = if asked.is_empty() { app.groups().await?.agents_at_work } else { 0 };
+    Ok(vec![
+        Section::new("inbox", body(&asked, at_work, app.now())),
+        Section::new("badge", badge(asked.len())),
+    ])
 }
 
 async fn read(app: &App) -> Result<Vec<Approval>, Problem> {
@@ -50,14 +56,14 @@ async fn read(app: &App) -> Result<Vec<Approval>, Problem> {
     Ok(all)
 }
 
-fn body(asked: &[Approval], now: Timestamp) -> Markup {
+fn body(asked: &[Approval], at_work: usize, now: Timestamp) -> Markup {
     html! {
         div.inbox id="inbox" {
             div {
                 section.panel aria-labelledby="h-q" {
                     h2 id="h-q" { "Waiting for you " span.n { (asked.len()) } }
                     @if asked.is_empty() {
-                        p.empty { "Nothing waits for you." }
+                        p.empty { "Nothing waits for you. " (provost_event::counted(at_work as u64, "agent")) (if at_work == 1 { " is" } else { " are" }) " at work." }
                     } @else {
                         ol.queue { @for approval in asked { (queued(approval, now)) } }
                     }
@@ -75,7 +81,7 @@ fn queued(approval: &Approval, now: Timestamp) -> Markup {
             a href={ "#" (question_id(question)) } {
                 (named_mark(StateMark::NeedsYou))
                 code.cut { (foreign_line(&call(question))) }
-                span.dim.two { (span(now.since_ms(question.since))) }
+                span.dim.two { (lasting(now.since_ms(question.since))) }
                 span.sub.cut { (who(question)) " · " (foreign_line(&approval.goal)) }
             }
         }
@@ -96,7 +102,6 @@ fn question(approval: &Approval, now: Timestamp) -> Markup {
     let question = &approval.question;
     let session = question.session;
     let path = format!("/v1/runs/{}/approvals/{}/{}", session.run, session.agent, question.asked.0);
-    let (due_iso, due) = absolute(question.due);
     html! {
         article.panel.ask-full id=(question_id(question)) data-question=(path) data-pattern=(visible(&question.pattern)) tabindex="-1"
             aria-labelledby={ "h-" (question_id(question)) } {
@@ -109,7 +114,7 @@ fn question(approval: &Approval, now: Timestamp) -> Markup {
                 dl.why {
                     dt { "Why you" } dd { (visible(&question.why)) }
                     dt { "Asked" } dd { (ago(question.since, now)) }
-                    dt { "No answer" } dd { "decided without you at " time datetime=(due_iso) { (due) } }
+                    dt { "No answer" } dd { "decided without you at " (in_time(question.due, now)) }
                     @for script in &question.scripts { dt { "Runs" } dd { code { (visible(&script.path)) } ", as it is now" } }
                     @if let Some(outside) = &question.outside {
                         dt { "Leaves" } dd { "the sandbox: it runs with all your rights" }

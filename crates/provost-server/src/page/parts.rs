@@ -93,6 +93,30 @@ pub(super) fn bar(Used { used, held, max, says }: Used<'_>) -> Markup {
     }
 }
 
+/// Which of the last turns moved something, as a strip; nothing before a turn has ended.
+pub(super) fn pulse(moved: &[bool]) -> Markup {
+    let says = moved_in_words(moved);
+    html! {
+        @if !moved.is_empty() {
+            svg.pulse viewBox="0 0 94 14" role="img" aria-label=(says) {
+                @for (turn, moved) in moved.iter().enumerate() {
+                    @if *moved { rect x=(turn * 8) y="1" width="5" height="12" rx="1" {} }
+                    @else { rect.b x={ (turn * 8) ".5" } y="9.5" width="4" height="3" rx="1" {} }
+                }
+            }
+        }
+    }
+}
+
+/// The same in words.
+pub(super) fn moved_in_words(moved: &[bool]) -> String {
+    match (moved.len(), moved.iter().filter(|moved| **moved).count()) {
+        (0, _) => String::new(),
+        (all, 0) => format!("busy only, {all}"),
+        (all, some) => format!("{some} of {all} moved"),
+    }
+}
+
 /// Money: two decimals, and thousands without.
 pub(super) fn money(amount: MicroDollars) -> String {
     match amount.0 {
@@ -123,10 +147,41 @@ pub(super) fn span(ms: u64) -> String {
     }
 }
 
-/// A moment as its age, with the time itself for a pointer and for scripts.
+/// A moment as its age, and after a day as the day that it was, with the time itself for a pointer and for scripts.
 pub(super) fn ago(at: Timestamp, now: Timestamp) -> Markup {
     let (iso, shown) = absolute(at);
-    html! { time datetime=(iso) title=(shown) { (span(now.since_ms(at))) " ago" } }
+    let age = now.since_ms(at);
+    html! {
+        @if age < DAY_MS { time.ago datetime=(iso) title=(shown) { (span(age)) " ago" } }
+        @else { time datetime=(iso) title=(shown) { (day(at, now)) } }
+    }
+}
+
+/// The day of a moment: `yesterday 23:14`, `12 Nov`, `12 Nov 2024`.
+fn day(at: Timestamp, now: Timestamp) -> String {
+    let format = match (now.0 / DAY_MS).saturating_sub(at.0 / DAY_MS) {
+        0 | 1 => "yesterday %H:%M",
+        2..330 => "%-d %b",
+        _ => "%-d %b %Y",
+    };
+    moment(at).strftime(format).to_string()
+}
+
+fn moment(at: Timestamp) -> jiff::Timestamp {
+    let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    moment.unwrap_or_default()
+}
+
+/// A moment to come: the time of its day, and how long that is.
+pub(super) fn in_time(at: Timestamp, now: Timestamp) -> Markup {
+    let (iso, shown) = absolute(at);
+    let clock = shown.get(11..16).unwrap_or_default();
+    html! { time datetime=(iso) title=(shown) { (clock) " UTC, in " (span(at.since_ms(now))) } }
+}
+
+/// A length of time that grows.
+pub(super) fn lasting(ms: u64) -> Markup {
+    html! { time datetime={ "PT" (ms / 1_000) "S" } { (span(ms)) } }
 }
 
 /// A moment as the time of its day.
@@ -137,8 +192,7 @@ pub(super) fn clock(at: Timestamp) -> Markup {
 
 /// A moment in UTC: for machines, and for people.
 pub(super) fn absolute(at: Timestamp) -> (String, String) {
-    let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    let moment = moment.unwrap_or_default();
+    let moment = moment(at);
     (moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(), moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
@@ -221,9 +275,9 @@ fn hunk(line: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use provost_event::MicroDollars;
+    use provost_event::{MicroDollars, Timestamp};
 
-    use super::{cut_lines, diff, foreign, money, span, tokens};
+    use super::{ago, cut_lines, diff, foreign, money, span, tokens};
 
     #[test]
     fn numbers_and_times_are_short() {
@@ -234,6 +288,15 @@ mod tests {
         let shown = [0, 9_999, 3_120_000, 1_204_000_000].map(|cost| money(MicroDollars(cost)));
         assert_eq!(shown, ["$0.00", "<$0.01", "$3.12", "$1,204"]);
         assert_eq!([940, 18_200, 1_410_000].map(tokens), ["940", "18.2k", "1.41M"]);
+    }
+
+    #[test]
+    fn what_was_long_ago_is_a_day() {
+        let now = Timestamp(1_790_000_000_000);
+        let shown = [60_000, 30 * 3_600_000, 14 * 86_400_000, 400 * 86_400_000]
+            .map(|ms| ago(Timestamp(now.0 - ms), now).into_string())
+            .map(|html| html.split(['<', '>']).nth(2).unwrap_or_default().to_owned());
+        assert_eq!(shown, ["1 min ago", "yesterday 08:13", "7 Sep", "17 Aug 2025"]);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use axum::extract::{Path, Query, State};
 use maud::{Markup, html};
 use provost_event::{
-    Entry, HookDecision, LifecycleEntry, MicroDollars, Record, RunId, Seq, SessionId, Timestamp,
+    Dimension, Entry, HookDecision, LifecycleEntry, MicroDollars, Outcome, Record, RunId, Seq, SessionId,
+    Timestamp,
 };
 use provost_harness::RunStatus;
 use provost_view::{
@@ -15,7 +16,8 @@ use serde::Deserialize;
 
 use super::chart::spend_over_time;
 use super::parts::{
-    Used, ago, bar, foreign, foreign_line, mark, money, named_mark, run_path, shape, span, tokens,
+    Used, ago, bar, foreign, foreign_line, mark, money, moved_in_words, named_mark, pulse, run_path, shape,
+    span, tokens,
 };
 use super::timeline::timeline;
 use super::{Document, Here, Section, badge, document, forms};
@@ -33,6 +35,8 @@ const KEYS: &[(&str, &str)] = &[
     ("p", "pause, resume"),
     ("f", "fork"),
     ("x", "cancel"),
+    ("t", "terminal"),
+    ("1–6", "tabs"),
     ("Esc", "back"),
 ];
 
@@ -72,6 +76,14 @@ impl RunPage {
         Ok(Self { details, grouped, timeline, curve, status: summary.status, is_program, agent, now })
     }
 
+    /// The limit that the run has used up.
+    fn used_up(&self) -> Option<Dimension> {
+        match &self.status {
+            RunStatus::Stopped(Outcome::BudgetExhausted(used)) => Some(used.dimension),
+            RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => None,
+        }
+    }
+
     pub(super) const fn now(&self) -> Timestamp {
         self.now
     }
@@ -96,7 +108,7 @@ pub(super) async fn run(
     Query(shown): Query<Shown>,
 ) -> Result<Markup, Problem> {
     let page = RunPage::read(&app, &run, shown.agent).await?;
-    app.look_at(page.run());
+    app.seen.look_at(page.run(), page.details.item.updated_at_ms);
     let sections = sections(&page);
     let part = |id: &str| {
         let html = sections.iter().find(|section| section.id == id).map(|section| section.html.as_str());
@@ -109,10 +121,12 @@ pub(super) async fn run(
             section.panel.line-col aria-labelledby="h-tl" {
                 div.line-head { h2 id="h-tl" { "Timeline of agent " (page.agent) } }
                 (part("timeline"))
+                button.btn."more-turns" type="button" id="more-turns" hidden {}
                 form.sayer id="sayer" data-say={ "/v1" (run_path(page.run())) "/say" } data-agent=(page.agent) {
                     label.vh for="say" { "Say to agent " (page.agent) }
                     input type="text" id="say" autocomplete="off" placeholder={ "Say something to agent " (page.agent) "; it reads it before its next turn" };
                     button.btn.main type="submit" { "Say" }
+                    p.two role="alert" data-refusal {}
                 }
             }
             div."side-col" { (part("goal")) (part("hooks")) (part("cost")) (part("spend")) }
@@ -179,10 +193,11 @@ pub(super) fn tabs(page: &RunPage, here: Tab) -> Markup {
     html! {
         nav.tabs aria-label="This run" {
             @for (tab, below, title) in shown {
-                a href={ (path) (below) "?agent=" (page.agent) } aria-current=[(*tab == here).then_some("page")] { (title) }
+                a href={ (path) (below) "?agent=" (page.agent) } aria-current=[(*tab == here).then_some("page")]
+                    data-key=[(*tab == Tab::Terminal).then_some("t")] { (title) }
             }
         }
-        (forms::resume(&act))
+        (forms::resume(&act, page.used_up()))
         (forms::fork(&act, page.agent))
     }
 }
@@ -238,7 +253,7 @@ fn facts(page: &RunPage) -> Markup {
             div { dt { "Tokens" } dd { b { (tokens(item.tokens)) } " " span { (of(budget.tokens.map(tokens))) } (limit_bar(item.tokens, budget.tokens, "of tokens")) } }
             div { dt { "Time" } dd { b { (span(page.details.active_ms)) } " " span { (of(budget.wall_time_ms.map(span))) } (limit_bar(page.details.active_ms, budget.wall_time_ms, "of time")) } }
             div { dt { "Slots in use" } dd { b { (slots.held) } " " span { "of " (max) } (limit_bar(slots.held as u64, Some(max), "of slots")) } }
-            div { dt { "Progress" } dd { @if let Some(progress) = moved { b { (progress.state) } " " span { (provost_event::counted(progress.idle_turns.into(), "turn")) " without" } } @else { "–" } } }
+            div { dt { "Progress" } dd { @if let Some(progress) = moved { b { (progress.state) } " " span { (moved_in_words(&progress.moved)) } (pulse(&progress.moved)) } @else { "–" } } }
         }
     }
 }

@@ -58,6 +58,7 @@ pub(super) async fn terminal(
         None => LiveScreen::once(&app.terminals, session, &app.by).await,
     };
     let body = html! {
+        script type="module" src="/assets/terminal.js" {}
         (head(&page))
         (tabs(&page, Tab::Terminal))
         div."term-cols" {

@@ -6,7 +6,7 @@ use provost_view::visible;
 use serde_json::Value;
 
 use super::Tone;
-use super::text::{broken, width};
+use super::text::{Breaks, width, wrapped};
 use crate::app::Asked;
 
 /// Columns before the lines of an argument.
@@ -50,7 +50,7 @@ fn lines(asked: &Asked<'_>, columns: usize) -> Vec<(String, Tone)> {
         }
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         for line in text.split('\n') {
-            let pieces = broken(&visible(line), columns.saturating_sub(INDENT));
+            let pieces = wrapped(&visible(line), columns.saturating_sub(INDENT), Breaks::Anywhere);
             let tone = tone_of(&text, line);
             lines.extend(pieces.into_iter().map(|piece| (format!("  {piece}"), tone)));
         }
@@ -58,7 +58,7 @@ fn lines(asked: &Asked<'_>, columns: usize) -> Vec<(String, Tone)> {
     lines.push((String::new(), Tone::Plain));
     for (label, text) in reasons(asked) {
         let label = format!("{label:<9}");
-        let pieces = broken(&visible(&text), columns.saturating_sub(width(&label)));
+        let pieces = wrapped(&visible(&text), columns.saturating_sub(width(&label)), Breaks::Anywhere);
         for (number, piece) in pieces.into_iter().enumerate() {
             let label = if number == 0 { label.clone() } else { " ".repeat(width(&label)) };
             lines.push((format!("{label}{piece}"), Tone::Dim));

@@ -44,6 +44,8 @@ struct Columns {
 }
 
 const MONEY: usize = 8;
+/// Columns of the last turns, a mark each.
+const TURNS: usize = 10;
 /// From this many rows on groups have a blank line between them.
 const AIRY_ROWS: u16 = 40;
 
@@ -54,7 +56,8 @@ impl Columns {
             0..50 => (0, 13, 0, 0, 0),
             50..70 => (0, 14, 0, 0, 6),
             70..100 => (10, 14, 0, 0, 6),
-            _ => (14, 15, 7, 6, 8),
+            100..110 => (14, 15, 7, 6, 8),
+            _ => (14, 15, 7, TURNS, 8),
         };
         let others = [folder, state, since, turns, bar].into_iter().filter(|columns| *columns > 0);
         let others = others.map(|columns| columns + 1).sum::<usize>();
@@ -155,6 +158,14 @@ fn title(app: &App, group: &RunsOfGroup, count: usize, titles: &str) -> Row {
     Row { line: Line::from(app.look.span(line.trim_end().to_owned(), Tone::Dim)), run: None }
 }
 
+/// Which of the last turns moved something; where that isn't known, or has no room, how many there were.
+fn turns(run: &GroupedRun, columns: usize) -> String {
+    if run.moved.is_empty() || columns < TURNS {
+        return run.item.turns.to_string();
+    }
+    run.moved.iter().map(|moved| if *moved { '▮' } else { '▯' }).collect()
+}
+
 /// A run's line, and one for what it asks.
 fn of_run(app: &App, run: &GroupedRun, widths: &Columns, columns: usize) -> Vec<Row> {
     let look = app.look;
@@ -183,7 +194,7 @@ fn of_run(app: &App, run: &GroupedRun, widths: &Columns, columns: usize) -> Vec<
     };
     spans.push(Span::raw(state));
     if widths.turns > 0 {
-        spans.push(look.span(format!(" {}", to_right(&run.item.turns.to_string(), widths.turns)), Tone::Dim));
+        spans.push(look.span(format!(" {}", to_right(&turns(run, widths.turns), widths.turns)), Tone::Dim));
     }
     spans.push(Span::raw(format!(" {}", to_right(&money(run.item.cost_micro_usd), MONEY))));
     if let Some((used, max)) = watched_limit(run).filter(|_| widths.bar > 0) {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::numbers::took;
 use super::parts::mark_span;
-use super::text::{cut, lines_of, one_line, padded, width, wrapped};
+use super::text::{Breaks, cut, lines_of, one_line, padded, width, wrapped};
 use super::{Look, Tone};
 
 /// Lines of an output: of one that went well, of one that failed, and unfolded from its beginning and its end each.
@@ -79,7 +79,7 @@ impl Making {
     fn mile(&self, state: StateMark, says: &str, text: &str) -> Vec<Line<'static>> {
         let room = self.columns.saturating_sub(INDENT + 2);
         let text = lines_of(text).join(" ");
-        let pieces = wrapped(format!("{says} {text}").trim_end(), room);
+        let pieces = wrapped(format!("{says} {text}").trim_end(), room, Breaks::AtBlanks);
         let mark = mark_span(self.look, state);
         let lines = pieces.into_iter().enumerate().map(|(number, piece)| {
             let mark = if number == 0 { mark.clone() } else { Span::raw(" ") };
@@ -92,7 +92,10 @@ impl Making {
         let number = turn.turn.to_string();
         let indent = INDENT.max(number.len() + 1);
         let room = self.columns.saturating_sub(indent);
-        let mut said = lines_of(&turn.text).iter().flat_map(|line| wrapped(line, room)).collect::<Vec<_>>();
+        let mut said = lines_of(&turn.text)
+            .iter()
+            .flat_map(|line| wrapped(line, room, Breaks::AtBlanks))
+            .collect::<Vec<_>>();
         if said.is_empty() && turn.calls.is_empty() {
             said.push(String::new());
         }

@@ -102,7 +102,7 @@ pub(crate) const fn mark(state: StateMark) -> (&'static str, Tone) {
 
 /// What is drawn here in ASCII; a character of others that has none is a question mark.
 fn stands_in(symbol: &str) -> &'static str {
-    const PAIRS: [(&str, &str); 30] = [
+    const PAIRS: [(&str, &str); 32] = [
         ("◆", "!"),
         ("●", "*"),
         ("◎", "?"),
@@ -116,6 +116,8 @@ fn stands_in(symbol: &str) -> &'static str {
         ("•", "*"),
         ("━", "#"),
         ("─", "-"),
+        ("▮", "|"),
+        ("▯", "."),
         ("▌", ">"),
         ("▏", "_"),
         ("│", "|"),

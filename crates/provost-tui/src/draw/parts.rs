@@ -144,7 +144,7 @@ pub(super) fn head(frame: &mut Frame<'_>, app: &App) {
         left.push(look.span(format!(" · {runs} in {folders}"), Tone::Dim));
     }
     put(frame, (0, 0), &Line::from(left), app.columns);
-    let spent = spent_today(app);
+    let spent = app.runs.spent_today(app.now);
     let right = format!("{} in runs of today", money(spent));
     let (at, text) = match usize::from(app.columns).checked_sub(width(&right)) {
         Some(at) if at > 46 => (at, right),
@@ -154,14 +154,6 @@ pub(super) fn head(frame: &mut Frame<'_>, app: &App) {
         let x = u16::try_from(at).unwrap_or_default();
         put(frame, (x, 0), &Line::from(look.span(text, Tone::Dim)), app.columns - x);
     }
-}
-
-/// What the runs have spent that changed within the day.
-fn spent_today(app: &App) -> MicroDollars {
-    const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-    let is_of_today = |run: &&GroupedRun| app.now.0 / DAY_MS == run.item.updated_at_ms.0 / DAY_MS;
-    let spent = app.runs.runs().filter(is_of_today).map(|run| run.item.cost_micro_usd.0);
-    MicroDollars(spent.sum())
 }
 
 /// An age, as it stands behind a state.

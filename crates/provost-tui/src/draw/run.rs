@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::live::{Live, Making, Outputs};
 use super::numbers::{money, money_if_known, span, tokens, took};
 use super::parts::{asker, bar, call, folder, head, mark_span, state_words};
-use super::text::{cut, lines_of, one_line, padded, spelled_out, to_right, width, wrapped};
+use super::text::{Breaks, cut, lines_of, one_line, padded, spelled_out, to_right, width, wrapped};
 use super::{Place, Tone, put_last, write};
 use crate::app::{App, Tab};
 use crate::reading::RunPicture;
@@ -133,7 +133,7 @@ fn title(app: &App, run: &GroupedRun, columns: usize) -> Vec<Line<'static>> {
     lines.push(Line::from(app.look.span(cut(&about, columns), Tone::Dim)));
     if let Some(outcome) = &run.outcome_text {
         let text = lines_of(outcome).join(" ");
-        lines.extend(wrapped(&text, columns).into_iter().take(2).map(Line::from));
+        lines.extend(wrapped(&text, columns, Breaks::AtBlanks).into_iter().take(2).map(Line::from));
     }
     lines
 }
@@ -288,12 +288,12 @@ fn of_goal(app: &App, goal: &AgentGoal, columns: usize) -> Vec<Line<'static>> {
     let title = format!("GOAL of agent {}, round {} of {}", goal.agent, goal.rounds, goal.rounds_max);
     let mut lines = vec![Line::from(app.look.span(title, Tone::Dim))];
     let condition = lines_of(&goal.condition).join(" ");
-    lines.extend(wrapped(&condition, columns).into_iter().map(Line::from));
+    lines.extend(wrapped(&condition, columns, Breaks::AtBlanks).into_iter().map(Line::from));
     for (number, verification) in goal.verifications.iter().enumerate().rev() {
         let (state, words) = verdict(verification.finding.as_ref());
         let reason = verification.finding.as_ref().map(reasons).unwrap_or_default();
         let text = format!("{} {words}  {}", number + 1, lines_of(reason).join(" "));
-        let pieces = wrapped(text.trim_end(), columns.saturating_sub(2));
+        let pieces = wrapped(text.trim_end(), columns.saturating_sub(2), Breaks::AtBlanks);
         for (at, piece) in pieces.into_iter().enumerate() {
             let mark = if at == 0 { mark_span(app.look, state) } else { Span::raw(" ") };
             lines.push(Line::from(vec![mark, Span::raw(" "), Span::raw(piece)]));
@@ -368,7 +368,7 @@ fn changes(app: &App, picture: &RunPicture, columns: usize) -> Vec<Line<'static>
         None => return vec![Line::from(app.look.span("reading", Tone::Dim))],
         Some(Err(why)) => {
             let text = format!("not known: {}", spelled_out(why));
-            return wrapped(&text, columns).into_iter().map(Line::from).collect();
+            return wrapped(&text, columns, Breaks::AtBlanks).into_iter().map(Line::from).collect();
         }
         Some(Ok(changes)) => changes,
     };

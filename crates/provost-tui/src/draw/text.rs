@@ -98,40 +98,44 @@ fn tail(text: &str, columns: usize) -> &str {
     text
 }
 
-/// A line in pieces of at most `columns`, broken at blanks where there are any.
-pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
+/// Where a line that is too long is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breaks {
+    /// At blanks where there are any; the blank is left out.
+    AtBlanks,
+    /// Where the columns end: nothing is left out, no blank either.
+    Anywhere,
+}
+
+/// A line in pieces of at most `columns`.
+pub(crate) fn wrapped(line: &str, columns: usize, breaks: Breaks) -> Vec<String> {
     let columns = columns.max(1);
     let mut out = Vec::new();
     let mut rest = line;
     while rest.width() > columns {
         let fits = head(rest, columns);
         let fits = if fits.is_empty() { first_char(rest) } else { fits };
-        let ends_word = rest.get(fits.len()..).is_some_and(|after| after.starts_with(' '));
-        let at = match fits.rfind(' ') {
-            Some(at) if at > 0 && !ends_word => at,
-            _ => fits.len(),
+        let at = match breaks {
+            Breaks::AtBlanks => end_of_word(rest, fits),
+            Breaks::Anywhere => fits.len(),
         };
         out.push(rest.get(..at).unwrap_or_default().to_owned());
         rest = rest.get(at..).unwrap_or_default();
-        rest = rest.strip_prefix(' ').unwrap_or(rest);
+        if breaks == Breaks::AtBlanks {
+            rest = rest.strip_prefix(' ').unwrap_or(rest);
+        }
     }
     out.push(rest.to_owned());
     out
 }
 
-/// A line in pieces of exactly `columns`: nothing of it is left out, no blank either.
-pub(crate) fn broken(line: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(1);
-    let mut out = Vec::new();
-    let mut rest = line;
-    while rest.width() > columns {
-        let fits = head(rest, columns);
-        let fits = if fits.is_empty() { first_char(rest) } else { fits };
-        out.push(fits.to_owned());
-        rest = rest.get(fits.len()..).unwrap_or_default();
+/// Where the last word ends that fits; where what fits ends, if that is within the first.
+fn end_of_word(line: &str, fits: &str) -> usize {
+    let ends_word = line.get(fits.len()..).is_some_and(|after| after.starts_with(' '));
+    match fits.rfind(' ') {
+        Some(at) if at > 0 && !ends_word => at,
+        _ => fits.len(),
     }
-    out.push(rest.to_owned());
-    out
 }
 
 fn first_char(text: &str) -> &str {
@@ -149,9 +153,9 @@ mod tests {
         assert_eq!(padded("漢", 4), "漢  ");
         assert_eq!(to_right("$3.12", 7), "  $3.12");
         assert_eq!(cut_middle("ledger/src/deep/money.rs", 15), "ledger/…oney.rs");
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("abcdefgh", 3), ["abc", "def", "gh"]);
-        assert_eq!(broken("a  b  c", 3), ["a  ", "b  ", "c"]);
+        assert_eq!(wrapped("one two three", 7, Breaks::AtBlanks), ["one two", "three"]);
+        assert_eq!(wrapped("abcdefgh", 3, Breaks::AtBlanks), ["abc", "def", "gh"]);
+        assert_eq!(wrapped("a  b  c", 3, Breaks::Anywhere), ["a  ", "b  ", "c"]);
     }
 
     #[test]

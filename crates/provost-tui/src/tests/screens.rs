@@ -92,57 +92,57 @@ async fn all_runs_and_one_of_them_at_200_by_50() {
     check(
         &evening(200, 50).await.screen(),
         expect![[r#"
-        Provost  ◆ 1 needs you · 1 agent at work · 4 runs in 3 folders                                                                                                                    $0.00 in runs of today
+            Provost  ◆ 1 needs you · 1 agent at work · 4 runs in 3 folders                                                                                                                    $0.00 in runs of today
 
-        NEEDS YOU 1                                       FOLDER         STATE             SINCE  TURNS    SPENT OF LIMIT │ ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
-        ▌◆ Keep the ledger in integer micro-dollars; eve… atlas-api      approval             1m      1    $0.00 ━━━───── │ 000000000004 · /tmp/.tmpFOLDER/atlas-api · scripted
-        ▌  it asks: git push origin ledger-micros                                                                         │
-                                                                                                                          │ money  $0.00 no limit                     tokens 30.9k of 100.0k ━━━━──────
-        FINISHED, NOT LOOKED AT 2                                                                                         │ time   0s no limit                        agents 1 of 8 slots
-         ✓ • Find out why the Windows build hangs         till           says FAIL            3m      1    $0.00          │
-         ✓ • Add --json to till report                    till           finished             4m      1    $0.00          │ AGENTS 1
-                                                                                                                          │  ◆ 0 root           needs approval, turn 1                                     $0.00
-        FAILED 1                                                                                                          │
-         ✗ Rotate the staging certificates                infra          budget               2m      0    $0.00 ──────── │ LIVE
-                                                                                                                          │ 1  Everything is green, I push it.
-                                                                                                                          │    ● shell git push origin ledger-micros                                     running
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
-                                                                                                                          │
+            NEEDS YOU 1                                   FOLDER         STATE             SINCE      TURNS    SPENT OF LIMIT │ ◆ approval 1m · Keep the ledger in integer micro-dollars; every test passes …
+            ▌◆ Keep the ledger in integer micro-dollars;… atlas-api      approval             1m          1    $0.00 ━━━───── │ 000000000004 · /tmp/.tmpFOLDER/atlas-api · scripted
+            ▌  it asks: git push origin ledger-micros                                                                         │
+                                                                                                                              │ money  $0.00 no limit                     tokens 30.9k of 100.0k ━━━━──────
+            FINISHED, NOT LOOKED AT 2                                                                                         │ time   0s no limit                        agents 1 of 8 slots
+             ✓ • Find out why the Windows build hangs     till           says FAIL            3m          1    $0.00          │
+             ✓ • Add --json to till report                till           finished             4m          1    $0.00          │ AGENTS 1
+                                                                                                                              │  ◆ 0 root           needs approval, turn 1                                     $0.00
+            FAILED 1                                                                                                          │
+             ✗ Rotate the staging certificates            infra          budget               2m          0    $0.00 ──────── │ LIVE
+                                                                                                                              │ 1  Everything is green, I push it.
+                                                                                                                              │    ● shell git push origin ledger-micros                                     running
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
+                                                                                                                              │
 
-        a approve  Enter open  s say  p pause  x cancel  n new run  i inbox  / filter  t terminal  f fork  o idle runs  j k move  q leave  ? keys
-    "#]],
+            a approve  Enter open  s say  p pause  x cancel  n new run  i inbox  / filter  t terminal  f fork  o idle runs  j k move  q leave  ? keys
+        "#]],
     );
 }
 

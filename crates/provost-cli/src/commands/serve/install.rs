@@ -41,7 +41,8 @@ pub(super) fn install(args: &ServeArgs, state: &Path) -> anyhow::Result<String> 
     path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(cant)?;
     std::fs::write(path, &file.text).map_err(cant)?;
     Ok(format!(
-        "wrote {}\nstart it: {}\nthe token for programs is in {} while it runs; POST /v1/links with it makes a link for a browser\n",
+        "wrote {}\nstart it: {}\nthe token for programs is in {} while it runs; `provost serve --link` prints a link for a browser\n\
+         runs that it starts have its environment: give it the keys of your providers\n",
         path.display(),
         file.start,
         file.token,
@@ -67,7 +68,6 @@ fn systemd(home: &Path, program: &Path, port: u16, state: &Path) -> Result<Servi
          \n\
          [Service]\n\
          Environment=\"PROVOST_STATE_DIR={state}\"\n\
-         ExecStartPre=-/bin/rm -f %t/provost.token\n\
          ExecStart=\"{program}\" serve --port {port} --token-file %t/provost.token\n\
          KillMode=process\n\
          Restart=on-failure\n\
@@ -86,17 +86,18 @@ fn systemd(home: &Path, program: &Path, port: u16, state: &Path) -> Result<Servi
 /// An agent of launchd.
 fn launchd(home: &Path, program: &Path, port: u16, state: &Path) -> Result<ServiceFile, Refusal> {
     let path = home.join("Library/LaunchAgents/dev.provost.serve.plist");
-    let token = state.join("server.token");
+    let token = state.join("programs.token");
     let (program, state, token) = (plain(program)?, plain(state)?, plain(&token)?);
-    let serve = format!("rm -f '{token}'; exec '{program}' serve --port {port} --token-file '{token}'");
-    let serve = plain(Path::new(&serve)).map(str::to_owned)?;
+    let port = port.to_string();
+    let words = [program, "serve", "--port", &port, "--token-file", token];
+    let words = words.map(|word| format!("<string>{word}</string>")).concat();
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <!-- {MARK}; it is overwritten by the next one. -->\n\
          <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
          <plist version=\"1.0\"><dict>\n\
          <key>Label</key><string>dev.provost.serve</string>\n\
-         <key>ProgramArguments</key><array><string>/bin/sh</string><string>-c</string><string>{serve}</string></array>\n\
+         <key>ProgramArguments</key><array>{words}</array>\n\
          <key>EnvironmentVariables</key><dict><key>PROVOST_STATE_DIR</key><string>{state}</string></dict>\n\
          <key>RunAtLoad</key><true/>\n\
          <key>KeepAlive</key><dict><key>SuccessfulExit</key><false/></dict>\n\

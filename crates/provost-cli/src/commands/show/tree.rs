@@ -9,6 +9,7 @@ use provost_view::{RunAgent, RunAgentState, RunTree};
 
 use self::forest::Forest;
 use self::row::Row;
+use crate::locale::wants_ascii;
 use crate::render::{Cells, Table, plural};
 
 /// Agents named of those that yielded their slots.
@@ -31,12 +32,7 @@ impl Branches {
 
     /// What the terminal can show, according to its environment variables.
     pub(super) fn choose() -> Self {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
-            std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.to_lowercase())
-        });
-        let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        let has_utf8 = locale.is_none_or(|locale| locale.contains("utf-8") || locale.contains("utf8"));
-        if has_utf8 && !is_dumb { Self::LINES } else { Self::ASCII }
+        if wants_ascii() { Self::ASCII } else { Self::LINES }
     }
 }
 

@@ -46,7 +46,7 @@ impl Area<'_> {
                 let mut prompt =
                     prompt.lines().map(|line| bold.apply_to(line).to_string()).collect::<Vec<_>>();
                 if let Some(last) = prompt.last_mut() {
-                    *last = end_of(&format!("{} {}", last.trim_end(), safe(typed)), self.columns);
+                    *last = end_of(&format!("{} {}", last.trim_end(), on_one_line(typed)), self.columns);
                 }
                 lines.extend(prompt);
             }
@@ -60,7 +60,7 @@ impl Area<'_> {
             }
             (None, Some(typed)) => {
                 lines.push(status);
-                lines.push(end_of(&format!("say › {}", safe(typed)), self.columns));
+                lines.push(end_of(&format!("say › {}", on_one_line(typed)), self.columns));
             }
             (None, None) => lines.push(status),
         }
@@ -95,6 +95,11 @@ impl Area<'_> {
             lines.push(dim.apply_to(format!("   … {more} more agents")).to_string());
         }
     }
+}
+
+/// What is typed, on one line: what was pasted may have several.
+fn on_one_line(typed: &str) -> String {
+    safe(typed).replace('\n', "⏎").replace('\t', " ")
 }
 
 /// The end of a line that is longer than the terminal is wide: what was typed last is seen.

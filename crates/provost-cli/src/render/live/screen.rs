@@ -4,14 +4,22 @@ use std::io::Write as _;
 
 use console::{measure_text_width, truncate_str};
 
+use crate::locale::{in_ascii, wants_ascii};
+
 /// Erases from the cursor to the end of the screen.
 const ERASE_BELOW: &str = "\u{1b}[J";
 
 /// The lines at the end of the terminal that are drawn again. What scrolls out above them is never touched, so that a
 /// copy of it, or a recording, stays clean.
-#[derive(Default)]
 pub(super) struct Screen {
     shown: Vec<String>,
+    is_ascii: bool,
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self { shown: Vec::new(), is_ascii: wants_ascii() }
+    }
 }
 
 impl Screen {
@@ -29,6 +37,7 @@ impl Screen {
         }
         out.push_str(&area.join("\n"));
         self.shown = area;
+        let out = if self.is_ascii { in_ascii(&out) } else { out };
         // A failed write doesn't stop the run.
         let _ = std::io::stderr().write_all(out.as_bytes());
     }

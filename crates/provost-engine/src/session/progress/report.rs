@@ -45,6 +45,9 @@ pub struct ProgressReport {
     pub idle_turns: u32,
     /// The number of turns without progress at which it is suspended; 0: never.
     pub stuck_turns: u32,
+    /// Whether each of the last ten turns had lasting progress (files, results of checks, steps of the plan, a new kind of
+    /// call and result), the oldest first.
+    pub moved: Vec<bool>,
 }
 
 impl Progress {
@@ -62,7 +65,13 @@ impl Progress {
         } else {
             ProgressState::Idle
         };
-        Some(ProgressReport { state, reasons: self.reasons(), idle_turns: self.idle_turns, stuck_turns })
+        Some(ProgressReport {
+            state,
+            reasons: self.reasons(),
+            idle_turns: self.idle_turns,
+            stuck_turns,
+            moved: self.recent.iter().map(|turn| turn.is_lasting()).collect(),
+        })
     }
 
     fn reasons(&self) -> Vec<String> {
