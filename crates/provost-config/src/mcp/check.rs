@@ -236,7 +236,7 @@ mod tests {
             "[mcp.s]\nargs = [\"--all\"]\n[mcp.p]\ncommand = \"p\"\ntrust = \"always\"\n",
             expect![[r#"
                 provost.toml:5:1: mcp.p.trust: a project's file may not set this; set it in user.toml
-                provost.toml:2:1: mcp.s: user.toml:2:1 has a server of this name too; give one of them another name
+                user.toml:2:1: mcp.s: user.toml:2:1 has a server of this name too; give one of them another name
             "#]],
         );
     }
