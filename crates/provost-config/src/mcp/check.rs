@@ -45,7 +45,11 @@ fn problem(loading: &Loading, name: &str, wrong: Wrong) -> Problem {
     let Wrong { field, what, remedy } = wrong;
     let key = named::key(MCP, name, field);
     let source = match loading.source(&key) {
-        Source::Default => first_source(loading, name),
+        // What a project adds to a server of the user's own is what is wrong.
+        Source::Default => sources(loading, name)
+            .find(|source| source.is_projects())
+            .cloned()
+            .unwrap_or_else(|| first_source(loading, name)),
         source => source,
     };
     Problem { source, key, what, remedy }
@@ -236,7 +240,7 @@ mod tests {
             "[mcp.s]\nargs = [\"--all\"]\n[mcp.p]\ncommand = \"p\"\ntrust = \"always\"\n",
             expect![[r#"
                 provost.toml:5:1: mcp.p.trust: a project's file may not set this; set it in user.toml
-                user.toml:2:1: mcp.s: user.toml:2:1 has a server of this name too; give one of them another name
+                provost.toml:2:1: mcp.s: user.toml:2:1 has a server of this name too; give one of them another name
             "#]],
         );
     }
