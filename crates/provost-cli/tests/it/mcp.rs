@@ -205,12 +205,24 @@ fn tables_that_cant_be_name_their_place_and_what_would_be_right() {
     check(
         "[mcp.a__b]\ncommand = \"x\"\n[mcp.none]\ntools = [\"a\"]\n[mcp.both]\ncommand = \"x\"\nurl = \"http://127.0.0.1:1\"\n\
          [mcp.bare]\ncommand = \"npx\"\nargs = [\"-y\", \"server\"]\n[mcp.far]\nurl = \"http://127.0.0.1:1\"\nargs = [\"x\"]\n",
-        expect![[""]],
+        expect![[r#"
+            FILE:1:6: mcp.a__b: must be a name of up to 32 letters, digits, - and single _, which begins with a letter or a digit: it is part of the names of its tools, mcp__NAME__TOOL
+            FILE:10:1: mcp.bare.args: `server` names no exact version, so that another program may be started tomorrow than you agreed to today; write the version, such as `server@1.2.3`
+            FILE:7:1: mcp.both.url: it has a command too; keep the one by which it is reached
+            FILE:13:1: mcp.far.args: it counts only beside command; leave it out
+            FILE:4:1: mcp.none: it has neither a command nor a url; e.g. command = "npx"
+        "#]],
     );
     check(
         "[mcp.a]\ncommand = \"x\"\nenv = { API_TOKEN = \"abc\", K = \"${ANTHROPIC_API_KEY}\" }\nallow_hosts = [\"x.example\"]\n\
          tools = [\"one\"]\nidempotent = [\"two\"]\ntimeot = \"1s\"\n",
-        expect![[""]],
+        expect![[r#"
+            FILE:7:1: mcp.a.timeot: there is no such setting; did you mean `timeout`?
+            FILE:3:1: mcp.a.env: `API_TOKEN` holds a secret; put it into a variable of yours, e.g. API_TOKEN = "${MCP_API_TOKEN}"
+            FILE:3:1: mcp.a.env: ANTHROPIC_API_KEY holds the key of the provider anthropic, which no MCP server gets; give the server a key of its own in another variable
+            FILE:6:1: mcp.a.idempotent: `two` isn't one of its tools; add it to tools
+            FILE:4:1: mcp.a.allow_hosts: nothing holds its program to these hosts: its sandbox is off; e.g. sandbox = "workspace"
+        "#]],
     );
 }
 

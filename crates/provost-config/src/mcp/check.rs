@@ -45,7 +45,11 @@ fn problem(loading: &Loading, name: &str, wrong: Wrong) -> Problem {
     let Wrong { field, what, remedy } = wrong;
     let key = named::key(MCP, name, field);
     let source = match loading.source(&key) {
-        Source::Default => first_source(loading, name),
+        // What a project adds to a server of the user's own is what is wrong.
+        Source::Default => sources(loading, name)
+            .find(|source| source.is_projects())
+            .cloned()
+            .unwrap_or_else(|| first_source(loading, name)),
         source => source,
     };
     Problem { source, key, what, remedy }

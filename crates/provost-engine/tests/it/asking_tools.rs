@@ -79,7 +79,14 @@ fn a_tool_s_question_that_is_denied_ends_the_call() {
     let mut world = asked();
     world.news();
     world.resolve(ApprovalAnswer::Deny { reason: "no".to_owned() });
-    expect![[""]].assert_eq(&world.news());
+    expect![[r#"
+        approval_resolved #5 Deny { reason: "no" } by a person
+        tool_finished c1 Denied: Denied by a person: no
+        turn_ended
+        model_called turn 2 call 2 attempt 1
+          → #9 call model (turn 2, cap 1000)
+    "#]]
+    .assert_eq(&world.news());
     assert!(world.tools().is_empty() && world.thinking().is_some());
 }
 

@@ -47,7 +47,7 @@ pub(super) fn ask_for_tool(deciding: &mut Deciding<'_>, call: &TrackedCall, ques
         call: call.id.clone(),
         tool: call.tool.clone(),
         input: call.input.clone(),
-        why: format!("it asks: {}", question.message),
+        why: question.message.clone(),
         pattern: narrowest_pattern(&tool, &call.input, &policy.workspace),
         due: now.at.plus_ms(timeout_ms),
         scripts: Vec::new(),
