@@ -187,7 +187,7 @@ class FreshFolder(Story):
 
 
 class KilledAndResumed(Story):
-    """After kill -9 nothing of it is left, and resume goes on."""
+    """After kill -9 nothing of it is left; resume goes on, or tells the task again and says so."""
 
     prompt = "run the command that is interrupted"
     settings = '[permissions]\nallow = ["shell"]\n'
@@ -203,7 +203,9 @@ class KilledAndResumed(Story):
         expect(not left, "still running after the kill: " + "; ".join(left))
         expect(not case.has("ended.txt"), "the command went on by itself")
         super().verify(case, case.resume())
-        expect("I went on" in case.output(), "it wasn't told to go on")
+        # Some agents keep nothing of a session before its first answer.
+        ways = ("I went on", "You may have been told this before")
+        expect(any(words in case.output() for words in ways), "it wasn't told to go on")
 
 
 STORIES = {

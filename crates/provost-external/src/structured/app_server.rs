@@ -382,6 +382,9 @@ fn refusal(answer: &Value) -> Option<String> {
 /// The words of a failure, with the details that its message leaves out.
 fn words(error: &Value) -> String {
     let message = first_text(error, &["/message"]).unwrap_or("it gave no reason");
+    // The provider's answer may be quoted as JSON.
+    let quoted = serde_json::from_str::<Value>(message).ok();
+    let message = quoted.as_ref().and_then(|quoted| text(quoted, "/error/message")).unwrap_or(message);
     match first_text(error, &["/additionalDetails"]).filter(|details| !message.contains(details)) {
         Some(details) => format!("{message} ({details})"),
         None => message.to_owned(),

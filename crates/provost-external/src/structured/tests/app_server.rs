@@ -211,7 +211,7 @@ fn codex_fails_with_the_class_that_it_names() {
             r#"{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}"#,
             "RateLimited",
         ),
-        (r#"{"message":"x","codexErrorInfo":"usageLimitExceeded"}"#, "QuotaUsedUp"),
+        (r#"{"message":"{\"error\":{\"message\":\"x\",\"quoted\":1}}","codexErrorInfo":"usageLimitExceeded"}"#, "QuotaUsedUp"),
         (r#"{"message":"x","codexErrorInfo":"contextWindowExceeded"}"#, "ContextExhausted"),
         (
             r#"{"message":"x","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":null}}}"#,
@@ -223,6 +223,7 @@ fn codex_fails_with_the_class_that_it_names() {
         );
         let heard = at_work().read(&line);
         let said = format!("{:?}", heard.said);
+        assert!(!said.contains("quoted"), "{said}");
         assert!(said.contains(&format!("class: Some({expected})")), "{said}");
     }
 }
