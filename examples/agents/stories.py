@@ -193,6 +193,7 @@ class KilledAndResumed(Story):
     settings = '[permissions]\nallow = ["shell"]\n'
 
     def during(self, case):
+        super().during(case)
         if case.has("begun.txt") and not case.was_killed:
             case.was_killed = True
             case.child.send_signal(signal.SIGKILL)
