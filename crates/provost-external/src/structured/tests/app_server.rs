@@ -211,7 +211,10 @@ fn codex_fails_with_the_class_that_it_names() {
             r#"{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}"#,
             "RateLimited",
         ),
-        (r#"{"message":"{\"error\":{\"message\":\"x\",\"quoted\":1}}","codexErrorInfo":"usageLimitExceeded"}"#, "QuotaUsedUp"),
+        (
+            r#"{"message":"{\"error\":{\"message\":\"x\",\"quoted\":1}}","codexErrorInfo":"usageLimitExceeded"}"#,
+            "QuotaUsedUp",
+        ),
         (r#"{"message":"x","codexErrorInfo":"contextWindowExceeded"}"#, "ContextExhausted"),
         (
             r#"{"message":"x","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":null}}}"#,
