@@ -187,12 +187,13 @@ class FreshFolder(Story):
 
 
 class KilledAndResumed(Story):
-    """After kill -9 nothing of it is left, and resume goes on."""
+    """After kill -9 nothing of it is left; resume goes on, or tells the task again and says so."""
 
     prompt = "run the command that is interrupted"
     settings = '[permissions]\nallow = ["shell"]\n'
 
     def during(self, case):
+        super().during(case)
         if case.has("begun.txt") and not case.was_killed:
             case.was_killed = True
             case.child.send_signal(signal.SIGKILL)
@@ -203,7 +204,9 @@ class KilledAndResumed(Story):
         expect(not left, "still running after the kill: " + "; ".join(left))
         expect(not case.has("ended.txt"), "the command went on by itself")
         super().verify(case, case.resume())
-        expect("I went on" in case.output(), "it wasn't told to go on")
+        # Some agents keep nothing of a session before its first answer.
+        ways = ("I went on", "You may have been told this before")
+        expect(any(words in case.output() for words in ways), "it wasn't told to go on")
 
 
 STORIES = {

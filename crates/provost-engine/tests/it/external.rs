@@ -132,11 +132,6 @@ pub(crate) fn eventful() -> World {
     let fingerprint = "0123456789abcdef".to_owned();
     world.note(TerminalEvent::Answered { fingerprint, choice: "Yes".to_owned() });
     world.finish_first("answered: Yes");
-    world.note(TerminalEvent::Activity(ProgramActivity::Plan(planned())));
-    let changes = vec![ProgramChange { path: "a.txt".to_owned(), added: 2, removed: 1 }];
-    let subject = "a.txt".to_owned();
-    let call = ProgramCall { kind: AskKind::Edit, subject, succeeded: true, changes };
-    world.note(TerminalEvent::Activity(ProgramActivity::Call(call)));
     world.fail(ErrorClass::Unanswered, None);
     world.close(Some(Exit::Signal(1)));
     world.resume();
@@ -150,7 +145,14 @@ pub(crate) fn eventful() -> World {
 
 #[test]
 fn the_plan_that_a_program_reports_is_its_agents_plan() {
-    assert_eq!(eventful().session().plan(), Some(&planned()));
+    let mut world = World::start(asking());
+    world.begin(1);
+    world.note(TerminalEvent::Activity(ProgramActivity::Plan(planned())));
+    let changes = vec![ProgramChange { path: "a.txt".to_owned(), added: 2, removed: 1 }];
+    let subject = "a.txt".to_owned();
+    let call = ProgramCall { kind: AskKind::Edit, subject, succeeded: true, changes };
+    world.note(TerminalEvent::Activity(ProgramActivity::Call(call)));
+    assert_eq!(world.session().plan(), Some(&planned()));
 }
 
 fn planned() -> Plan {

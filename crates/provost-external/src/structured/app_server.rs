@@ -82,6 +82,8 @@ enum Work {
     Begins(u64),
     /// The name of its turn.
     Turn(String),
+    /// Its turn has ended, and a command that it began still runs.
+    Lingers,
 }
 
 impl AppServer {
@@ -215,9 +217,18 @@ impl AppServer {
         match method {
             "item/started" | "item/fileChange/patchUpdated" => {
                 self.items.note(params);
+                if is_ours && method == "item/started" {
+                    self.items.begun(params);
+                }
                 StreamItem::Begun.into()
             }
-            "item/completed" => self.items.completed(params, is_ours && self.work != Work::None),
+            "item/completed" => {
+                let mut parsed = self.items.completed(params, is_ours && self.work != Work::None);
+                if self.work == Work::Lingers && !self.items.are_running() {
+                    parsed.said.extend(self.finished(Done::Whole));
+                }
+                parsed
+            }
             "serverRequest/resolved" => {
                 self.resolved(params.get("requestId").unwrap_or(&Value::Null)).into_iter().collect()
             }
@@ -254,9 +265,16 @@ impl AppServer {
         let is_present = match (&self.work, text(turn, "/id")) {
             (Work::Turn(present), Some(id)) => present == id,
             (Work::Begins(_), _) => true,
-            (Work::Turn(_) | Work::None, _) => false,
+            (Work::Turn(_) | Work::Lingers | Work::None, _) => false,
         };
+        if !is_present {
+            return ParsedLine::default();
+        }
         let done = match text(turn, "/status") {
+            Some("completed") if self.items.are_running() => {
+                self.work = Work::Lingers;
+                return ParsedLine::default();
+            }
             Some("completed") => Done::Whole,
             Some("interrupted") => Done::Cancelled,
             Some("failed") => Done::Failed(failing(turn.get("error").unwrap_or(&Value::Null))),
@@ -265,12 +283,13 @@ impl AppServer {
                 Done::Failed(Failing::said(format!("it has stopped before it was done: {status}")))
             }
         };
-        if !is_present {
-            return ParsedLine::default();
-        }
+        self.finished(done).into_iter().collect()
+    }
+
+    /// The events of a prompt's end: it no longer waits for answers to its open questions.
+    fn finished(&mut self, done: Done) -> Vec<StreamItem> {
         self.work = Work::None;
         self.items = Items::default();
-        // It no longer waits for answers to its open questions.
         let asks = std::mem::take(&mut self.asks);
         let untold = std::mem::take(&mut self.steers).into_values().map(StreamItem::Untold);
         let withdrawn = asks.into_keys().map(StreamItem::Withdrawn);
@@ -339,7 +358,7 @@ impl Format for AppServer {
 
     fn interrupt(&mut self) -> Vec<String> {
         match self.work.clone() {
-            Work::None | Work::Begins(_) => Vec::new(),
+            Work::None | Work::Begins(_) | Work::Lingers => Vec::new(),
             Work::Turn(turn) => {
                 let params = json!({"threadId": self.thread, "turnId": turn});
                 let (_, line) = self.call("turn/interrupt", &params);
@@ -363,6 +382,9 @@ fn refusal(answer: &Value) -> Option<String> {
 /// The words of a failure, with the details that its message leaves out.
 fn words(error: &Value) -> String {
     let message = first_text(error, &["/message"]).unwrap_or("it gave no reason");
+    // The provider's answer may be quoted as JSON.
+    let quoted = serde_json::from_str::<Value>(message).ok();
+    let message = quoted.as_ref().and_then(|quoted| text(quoted, "/error/message")).unwrap_or(message);
     match first_text(error, &["/additionalDetails"]).filter(|details| !message.contains(details)) {
         Some(details) => format!("{message} ({details})"),
         None => message.to_owned(),

@@ -1,6 +1,6 @@
 //! A thread's items: what the server did, and what its questions are about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_event::{AskKind, Plan, PlanItem, PlanStatus, ProgramActivity, ProgramCall, ProgramChange};
 use serde_json::Value;
@@ -14,20 +14,39 @@ const ITEMS_MAX: usize = 256;
 
 /// The items that have begun, by their ids.
 #[derive(Default)]
-pub(super) struct Items(BTreeMap<String, Value>);
+pub(super) struct Items {
+    known: BTreeMap<String, Value>,
+    /// The commands of the prompt's own thread that run.
+    running: BTreeSet<String>,
+}
 
 impl Items {
     pub(super) fn get(&self, id: &str) -> Option<&Value> {
-        self.0.get(id)
+        self.known.get(id)
+    }
+
+    /// Whether a command runs: a turn may end before its commands do.
+    pub(super) fn are_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Notes that a command of the prompt's own thread has begun.
+    pub(super) fn begun(&mut self, params: &Value) {
+        let item = params.get("item").filter(|item| text(item, "/type") == Some("commandExecution"));
+        if let Some(id) = item.and_then(|item| text(item, "/id")).filter(|_| self.running.len() < ITEMS_MAX) {
+            self.running.insert(id.to_owned());
+        }
     }
 
     /// Notes an item that has begun, or the changes of one that goes on.
     pub(super) fn note(&mut self, params: &Value) {
         let item = params.get("item");
         let id = item.and_then(|item| text(item, "/id")).or_else(|| text(params, "/itemId"));
-        let Some(id) = id.filter(|id| self.0.contains_key(*id) || self.0.len() < ITEMS_MAX) else { return };
-        match (item, params.get("changes"), self.0.get_mut(id)) {
-            (Some(item), _, _) => _ = self.0.insert(id.to_owned(), item.clone()),
+        let Some(id) = id.filter(|id| self.known.contains_key(*id) || self.known.len() < ITEMS_MAX) else {
+            return;
+        };
+        match (item, params.get("changes"), self.known.get_mut(id)) {
+            (Some(item), _, _) => _ = self.known.insert(id.to_owned(), item.clone()),
             (None, Some(changes), Some(Value::Object(known))) => {
                 known.insert("changes".to_owned(), changes.clone());
             }
@@ -39,7 +58,8 @@ impl Items {
     pub(super) fn completed(&mut self, params: &Value, is_of_prompt: bool) -> ParsedLine {
         let item = params.get("item").unwrap_or(&Value::Null);
         if let Some(id) = text(item, "/id") {
-            self.0.remove(id);
+            self.known.remove(id);
+            self.running.remove(id);
         }
         if !is_of_prompt {
             return ParsedLine::default();

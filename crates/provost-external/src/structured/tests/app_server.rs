@@ -173,6 +173,33 @@ fn codex_is_answered_once_and_a_refusal_is_followed_by_its_reason() {
 }
 
 #[test]
+fn codex_is_done_once_the_commands_that_it_began_have_ended() {
+    check(
+        &mut at_work(),
+        r#"
+        {"method":"item/started","params":{"threadId":"t","item":{"type":"commandExecution","id":"c","command":"make"}}}
+        {"method":"item/started","params":{"threadId":"sub","item":{"type":"commandExecution","id":"d","command":"make"}}}
+        {"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"completed"}}}
+        {"method":"item/completed","params":{"threadId":"t","item":{"type":"commandExecution","id":"c","command":"make","status":"completed","exitCode":0}}}
+        "#,
+        expect![[r#"
+            < Begun
+            < Begun
+            < Begun
+            < Activity(Call(ProgramCall { kind: Command, subject: "make", succeeded: true, changes: [] }))
+            < Done(Whole)
+        "#]],
+    );
+    let mut server = at_work();
+    server.read(r#"{"method":"item/started","params":{"threadId":"t","item":{"type":"commandExecution","id":"c","command":"make"}}}"#);
+    server.read(
+        r#"{"method":"turn/completed","params":{"threadId":"t","turn":{"id":"u","status":"completed"}}}"#,
+    );
+    // Only its end stops the command.
+    assert!(server.interrupt().is_empty());
+}
+
+#[test]
 fn codex_fails_with_the_class_that_it_names() {
     for (error, expected) in [
         (
@@ -184,7 +211,10 @@ fn codex_fails_with_the_class_that_it_names() {
             r#"{"message":"x","codexErrorInfo":{"responseTooManyFailedAttempts":{"httpStatusCode":429}}}"#,
             "RateLimited",
         ),
-        (r#"{"message":"x","codexErrorInfo":"usageLimitExceeded"}"#, "QuotaUsedUp"),
+        (
+            r#"{"message":"{\"error\":{\"message\":\"x\",\"quoted\":1}}","codexErrorInfo":"usageLimitExceeded"}"#,
+            "QuotaUsedUp",
+        ),
         (r#"{"message":"x","codexErrorInfo":"contextWindowExceeded"}"#, "ContextExhausted"),
         (
             r#"{"message":"x","codexErrorInfo":{"responseStreamDisconnected":{"httpStatusCode":null}}}"#,
@@ -196,6 +226,7 @@ fn codex_fails_with_the_class_that_it_names() {
         );
         let heard = at_work().read(&line);
         let said = format!("{:?}", heard.said);
+        assert!(!said.contains("quoted"), "{said}");
         assert!(said.contains(&format!("class: Some({expected})")), "{said}");
     }
 }
