@@ -1,6 +1,6 @@
 //! Questions, their answers, and what becomes of the run.
 
-use provost_server::{ResumeRun, Work};
+use provost_harness::{ResumeRun, Work};
 
 use crate::stage::Stage;
 
