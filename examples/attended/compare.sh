@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 provost=$(realpath "${1:-$here/../../target/debug/provost}")
 folder=$(mktemp -d "${TMPDIR:-/var/tmp}/attended.XXXXXX")
 tmux="tmux -L provost-attended-$$ -f $folder/tmux.conf"
-trap '$tmux kill-server 2>/dev/null; kill "$sleeper" 2>/dev/null; rm -rf "$folder"' EXIT
+trap '$tmux kill-server 2>/dev/null; rm -rf "$folder"' EXIT
 
 missing=()
 for program in tmux vim htop less fzf dialog; do
@@ -19,9 +19,20 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 
 mkdir -p "$folder"/{home,state,work}
-sleep 100000 & sleeper=$!
 seq -f 'line %g of a text, äöü 漢字' 200 > "$folder/work/text"
-printf 'fields=0 48 17 38 39\nleft_meters=\nleft_meter_modes=\nright_meters=\nright_meter_modes=\n' > "$folder/htoprc"
+# Without what changes: ids, loads, memory.
+cat > "$folder/htoprc" <<'HTOP'
+htop_version=3.2.2
+config_reader_min_version=3
+fields=48 17 18 38 2 1
+screen:Main=USER PRIORITY NICE M_VIRT STATE Command
+.sort_key=USER
+header_layout=two_50_50
+column_meters_0=Hostname
+column_meter_modes_0=2
+column_meters_1=Hostname
+column_meter_modes_1=2
+HTOP
 cat > "$folder/vimrc" <<'VIM'
 syntax on
 set laststatus=2 number ruler
@@ -45,27 +56,39 @@ commands=(
     "less -N text"
     "sh -c 'fzf --layout=reverse --border < text'"
     "dialog --title Choice --menu Which? 12 40 4 1 one 2 two 3 three"
-    "env HTOPRC=$folder/htoprc htop --readonly -d 100 -p $sleeper"
+    "sh -c 'sleep 1000 & HTOPRC=$folder/htoprc exec htop --readonly -d 100 -p \$!'"
     "sh $folder/asks.sh"
 )
 keys=("/8 Enter i x y Escape 10 j" "Space / 7 Enter" "line Down Down" "Down Down" "Down" "")
 
-# The screen of a command in a tmux of its own, with its colours.
+# Waits until the screen hasn't changed for so many tenths of a second, for half a minute at most.
+settles() { # label, tenths
+    local before="" now quiet=0 round
+    for round in $(seq 300); do
+        now=$($tmux capture-pane -e -p -t "$1" | cksum)
+        # Before a program has painted, it isn't there.
+        if [ "$now" = "$before" ] && [ -n "$($tmux capture-pane -p -t "$1" | tr -d '[:space:]')" ]; then quiet=$((quiet + 1)); else quiet=0; fi
+        [ "$quiet" -ge "$2" ] && return
+        before=$now
+        sleep 0.1
+    done
+}
+
+# The screen of a command in tmux, with its colours, cursor and modes.
 screen() { # label, command, keys
-    local command=$2
-    $tmux new-session -d -s "$1" -x 100 -y 30 -c "$folder/work" "exec env HOME=$folder/home PROVOST_STATE_DIR=$folder/state $command"
-    sleep 2.5
+    $tmux new-session -d -s "$1" -x 100 -y 30 -c "$folder/work" \
+        "exec env HOME=$folder/home PROVOST_STATE_DIR=$folder/state $2"
+    settles "$1" 20
     for key in $3; do
         $tmux send-keys -t "$1" "$key"
-        sleep 0.2
+        settles "$1" 2
     done
-    # asks.sh waits a second for each answer.
-    [ "$4" = asks ] && sleep 6
-    sleep 1
+    settles "$1" 15
     $tmux capture-pane -e -p -t "$1" > "$folder/$1"
-    $tmux display-message -p -t "$1" '#{cursor_x},#{cursor_y} alternate=#{alternate_on} #{pane_title}' | sed 's/ .*title.*//' |
-        cut -d' ' -f1,2 >> "$folder/$1"
-    $tmux kill-session -t "$1"
+    $tmux display-message -p -t "$1" 'cursor #{cursor_x},#{cursor_y} #{cursor_flag} alternate #{alternate_on} keypad #{keypad_flag} mouse #{mouse_any_flag}' >> "$folder/$1"
+    # A closed terminal doesn't end an attended program.
+    env HOME="$folder/home" PROVOST_STATE_DIR="$folder/state" "$provost" --global cancel last >/dev/null 2>&1
+    $tmux kill-session -t "$1" 2>/dev/null
 }
 
 failed=0
@@ -81,8 +104,8 @@ for theme in dark light; do
     $tmux kill-server 2>/dev/null
     for at in "${!names[@]}"; do
         name=${names[$at]}
-        screen "$name-bare" "${commands[$at]}" "${keys[$at]}" "$name"
-        screen "$name-provost" "$provost exec -q -- ${commands[$at]}" "${keys[$at]}" "$name"
+        screen "$name-bare" "${commands[$at]}" "${keys[$at]}"
+        screen "$name-provost" "$provost exec -q -- ${commands[$at]}" "${keys[$at]}"
         if cmp -s "$folder/$name-bare" "$folder/$name-provost"; then
             row[$name]="${row[$name]:-} equal |"
         else

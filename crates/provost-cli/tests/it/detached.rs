@@ -50,7 +50,7 @@ fn a_closed_terminal_leaves_the_run_working_and_its_program_where_it_was() {
     first.sees("hello ann");
     scene.write("work/signal", "HUP");
     first.hears("client left 0");
-    assert_eq!(status(&scene), "running");
+    assert!(["running", "needs input"].contains(&status(&scene).as_str()), "{}", status(&scene));
     comes_back(&scene, "hello ann");
 }
 
@@ -64,7 +64,7 @@ fn a_killed_client_leaves_the_run_working() {
     first.sees("hello ann");
     scene.write("work/signal", "KILL");
     first.hears("client left 137");
-    assert_eq!(status(&scene), "running");
+    assert!(["running", "needs input"].contains(&status(&scene).as_str()), "{}", status(&scene));
     comes_back(&scene, "hello ann");
 }
 
@@ -119,22 +119,19 @@ fn a_killed_worker_leaves_the_run_interrupted_and_the_terminal_says_so() {
 fn a_terminal_that_comes_back_gets_everything_from_the_first_byte() {
     let scene = Scene::new();
     // It writes before any terminal can be attached, and again while none is.
-    let script =
-        "seq -f 'first %g' 1 300; until test -e go; do sleep 0.02; done; seq -f 'second %g' 1 300; cat";
+    let script = "seq -f 'first %g' 1 300; until test -e go; do sleep 0.02; done; seq -f 'second %g' 1 300; echo > written; cat";
     scene.write("work/writes.sh", script);
     let mut first = attended(&scene, "-- sh writes.sh");
-    first.sees("first 300");
+    first.hears("first 300");
     for number in 1..=300 {
-        assert!(first.heard.contains(&format!("first {number}\r\n")), "first {number}");
+        assert!(first.heard.contains(&format!("first {number}")), "first {number}");
     }
     first.types(DETACH);
     first.hears("client left 0");
     scene.write("work/go", "");
-    until("it has written", || {
-        scene.provost(&["show", "last", "--screen"]).stdout.contains("second 300").then_some(())
-    });
+    until("it has written", || scene.path("work/written").exists().then_some(()));
     let mut second = AtTerminal::provost(&scene, &["attach", "last"]);
-    second.sees("second 300");
+    second.hears("second 300");
     for (word, number) in ["first", "second"].into_iter().flat_map(|word| (1..=300).map(move |n| (word, n))) {
         assert!(second.heard.contains(&format!("{word} {number}")), "{word} {number}");
     }
@@ -164,7 +161,7 @@ fn a_terminal_resized_while_nobody_was_attached_gets_a_screen_of_its_size() {
 #[test]
 fn a_question_that_comes_up_while_nobody_is_attached_is_asked_of_approvers() {
     let scene = Scene::new();
-    scene.write("work/asks.sh", "read x; rm -i kept; echo asked; cat");
+    scene.write("work/asks.sh", "read x; rm -i kept; echo > asked; cat");
     scene.write("work/kept", "");
     let mut first = attended(&scene, "-- sh asks.sh");
     first.hears("Ctrl-\\ detaches");
@@ -175,13 +172,11 @@ fn a_question_that_comes_up_while_nobody_is_attached_is_asked_of_approvers() {
     first.hears("client left 0");
     let listed = until("it is asked", || {
         let listed = scene.provost(&["approvals"]).stdout;
-        listed.contains("rm").then_some(listed)
+        listed.contains("rm: remove").then_some(listed)
     });
     assert!(listed.contains("kept"), "{listed}");
     assert_eq!(scene.provost(&["deny", "last"]).status, 0);
-    until("it goes on", || {
-        scene.provost(&["show", "last", "--screen"]).stdout.contains("asked").then_some(())
-    });
+    until("it goes on", || scene.path("work/asked").exists().then_some(()));
     assert!(scene.path("work/kept").exists());
     assert_eq!(scene.provost(&["cancel", "last"]).status, 0);
 }
@@ -221,7 +216,7 @@ fn a_program_that_nobody_attends_is_suspended_after_the_idle_time() {
     first.sees("hello ann");
     first.types(DETACH);
     first.hears("client left 0");
-    until("the run is suspended", || (status(&scene) == "suspended").then_some(()));
+    until("the run is suspended", || (status(&scene) == "paused").then_some(()));
     let shown = scene.provost(&["show", "last"]).stdout;
     assert!(shown.contains("waits for an answer to: who?"), "{shown}");
 }
@@ -262,9 +257,10 @@ fn console_text(heard: &str) -> String {
         let end = match after.chars().next() {
             Some('[') => after[1..].find(|c: char| ('@'..='~').contains(&c)).map(|at| at + 2),
             Some(']') => after.find("\u{1b}\\").map(|at| at + 2),
+            Some('(') => Some(2),
             _ => Some(1),
         };
         rest = &after[end.unwrap_or(after.len()).min(after.len())..];
     }
-    text + rest
+    (text + rest).replace('\u{f}', "")
 }

@@ -15,7 +15,7 @@ use provost_process::PtySupervisor;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::socket_path::SocketPath;
 use super::wire::{Hello, Role};
@@ -91,8 +91,13 @@ impl Hub {
         self.booth.attendance.subscribe()
     }
 
-    /// Sends the end of the program to all attached terminals, and closes.
-    pub(crate) async fn close(mut self, exit: Option<Exit>) {
+    /// Sends the end of the program to all attached terminals, and closes. A person's terminal that hasn't come yet is
+    /// waited for until `awaited`: it shows what the program has shown.
+    pub(crate) async fn close(mut self, exit: Option<Exit>, awaited: Option<Instant>) {
+        if let Some(awaited) = awaited {
+            let mut attendance = self.attendance();
+            let _ = timeout_at(awaited, attendance.wait_for(|attendance| attendance.has_been)).await;
+        }
         self.booth.gone.send_replace(Some(exit));
         // A client that doesn't read is disconnected.
         let _ = timeout(FAREWELL_MAX, self.tasks.join_next()).await;

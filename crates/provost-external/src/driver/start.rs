@@ -26,8 +26,8 @@ use crate::recording;
 /// The value of `TERM` for every program.
 const TERM: &str = "xterm-256color";
 
-/// How long the first queries of an attended program wait for the person's terminal.
-const TERMINAL_COMES_WITHIN: Duration = Duration::from_secs(1);
+/// How long an attended program's first queries, and the end of one that ends at once, wait for the person's terminal.
+pub(crate) const TERMINAL_COMES_WITHIN: Duration = Duration::from_secs(1);
 
 /// How a program is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,8 +24,16 @@ impl Guest {
     /// A person's terminal, which answers queries.
     async fn terminal(stage: &Stage, size: (u16, u16)) -> Self {
         let hello = Hello::of_terminal(Role::Control, Some(WindowSize::new(size.0, size.1)), "alice");
-        let (_, shown, input) = enter(stage, hello).await.expect("attached");
-        Self { shown, input, seen: String::new(), size: None }
+        let attached = async {
+            loop {
+                match enter(stage, hello.clone()).await {
+                    Ok((_, shown, input)) => break Self { shown, input, seen: String::new(), size: None },
+                    Err(AttachError::NotThere { .. }) => tokio::task::yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        timeout(DEADLINE, attached).await.expect("in time")
     }
 
     async fn comes(stage: &Stage, role: Role, size: Option<(u16, u16)>) -> Self {
@@ -267,10 +275,23 @@ async fn a_terminal_that_attaches_gets_what_has_scrolled_off_and_a_copy_does_not
     assert_eq!(rows, expected);
     assert_eq!(rows.len(), 500 + 1 - 40, "the rest is on the screen");
     assert!(String::from_utf8_lossy(&bytes).contains("row 500"));
-    let (_, mut copy, _) = enter(&stage, Hello::new(Role::Watch, None, "bob")).await.expect("attached");
+    let (_, mut copy, _input) = enter(&stage, Hello::new(Role::Watch, None, "bob")).await.expect("attached");
     assert!(
         matches!(copy.next().await, Ok(Some(AttachUpdate::Screen { scrollback, .. })) if scrollback.is_empty())
     );
     input.send(b"\r").await.expect("typed");
+    run.outcome().await;
+}
+
+#[tokio::test]
+async fn what_an_attended_program_has_shown_before_it_ended_is_seen_by_the_terminal_that_comes() {
+    let stage = Stage::new();
+    let mut policy = Program::shell("echo shown").policy(&stage);
+    let external = policy.agent.external.as_mut().expect("a program");
+    (external.attended, external.submits_goal) = (true, false);
+    let run = stage.start("shows", policy).await;
+    let mut person = Guest::terminal(&stage, (40, 120)).await;
+    person.sees("shown").await;
+    assert!(person.hears_of_the_end().await);
     run.outcome().await;
 }
