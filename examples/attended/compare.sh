@@ -52,7 +52,7 @@ ASKS
 # A program, and the keys that are typed at it, as tmux names them.
 names=(vim less fzf dialog htop asks)
 commands=(
-    "vim -u $folder/vimrc -N text"
+    "vim -n -i NONE -u $folder/vimrc -N text"
     "less -N text"
     "sh -c 'fzf --layout=reverse --border < text'"
     "dialog --title Choice --menu Which? 12 40 4 1 one 2 two 3 three"
