@@ -164,7 +164,7 @@ async fn a_terminal_misses_nothing_however_slowly_it_takes_it_and_the_program_wa
     terminal.send_input("\r").await.unwrap();
     // It writes as much as it can while nothing is taken.
     let mut last = String::new();
-    while !last.parse::<u32>().is_ok_and(|number| number > 20_000) {
+    while !last.parse::<u32>().is_ok_and(|number| number > 39_030) {
         let rows = in_time("a view", terminal.view()).await.unwrap().rows;
         last = rows.into_iter().rev().find(|row| !row.is_empty()).unwrap_or_default();
     }
