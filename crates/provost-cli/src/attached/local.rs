@@ -36,7 +36,8 @@ impl LocalTerminal {
     /// When it can't be used.
     pub(crate) async fn enter() -> io::Result<Self> {
         let raw = RawTerminal::enter()?;
-        let (keyboard, resizes) = (Keyboard::listen()?, Resizes::listen()?);
+        let keyboard = Keyboard::listen()?;
+        let resizes = Resizes::listen()?;
         let cleared = raw.cleared();
         let mut terminal = Self { keyboard, resizes, out: tokio::io::stdout(), _raw: raw };
         terminal.show(cleared.as_bytes()).await?;

@@ -95,7 +95,8 @@ impl Finder<'_> {
     /// The screen stands still since `begin`; nothing changes if it is within an open moment.
     fn begin(&mut self, begin: Duration) {
         if self.open.is_none() {
-            let (rows, cursor_row) = (self.screen.rows(), self.screen.cursor().row);
+            let rows = self.screen.rows();
+            let cursor_row = self.screen.cursor().row;
             self.open = Some(Moment { begin, end: begin, rows, cursor_row, is_marked: false });
         }
     }

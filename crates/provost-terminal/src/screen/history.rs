@@ -85,7 +85,8 @@ fn rows_of(screen: &mut Screen) -> String {
     }
     let screen = screen.emulator.parser.screen_mut();
     let (rows, cols) = screen.size();
-    let (rows, cols) = (usize::from(rows.get()), cols.get());
+    let rows = usize::from(rows.get());
+    let cols = cols.get();
     let kept = screen.scrollback_len();
     let mut text = String::new();
     for first in (0..kept).step_by(rows) {

@@ -43,7 +43,8 @@ const LOG_END_WITHIN: Duration = Duration::from_millis(500);
 /// Starts a process that works on the run, and is its terminal until the run stops or the terminal is detached.
 pub(super) async fn attend(args: ExecArgs) -> anyhow::Result<Exit> {
     let ready = Ready::new(&args.work(), args.flags())?;
-    let (shown, key) = (args.shown, ready.settled.settings.exec.detach_key);
+    let shown = args.shown;
+    let key = ready.settled.settings.exec.detach_key;
     let mut signals = Signals::listen().context("can't listen for Ctrl-C")?;
     if !shown.quiet {
         tell(&format!("{key} detaches this terminal from the program; it goes on"));
@@ -64,7 +65,8 @@ pub(super) async fn attend(args: ExecArgs) -> anyhow::Result<Exit> {
         // It has said why, on this terminal.
         return Ok(worker.wait().await?.map_or(Exit::Failed, status));
     }
-    let (asides, folder) = (Asides::default(), ready.place.terminals());
+    let asides = Asides::default();
+    let folder = ready.place.terminals();
     let progress = if shown.quiet { Progress::Silent } else { Progress::Attended };
     let view = reporting(progress.view(None), &ready.settled.settings, Some(asides.clone()));
     let watcher = Arc::new(Watcher::new(view, Asks::Elsewhere, HashMap::new()));
@@ -180,7 +182,8 @@ impl Client {
             return Ok(code.map_or(Exit::Waiting, status));
         };
         let place = &self.ready.place;
-        let (backend, shown) = (&*self.backend, self.shown);
+        let backend = &*self.backend;
+        let shown = self.shown;
         let report = Report { backend, run, place, shown, progress: Progress::Attended };
         report.tell(&outcome).await?;
         // For its words; the status is that of the process.
@@ -209,7 +212,8 @@ struct Person {
 impl Person {
     /// Connects the terminal with the program each time that it is started, until it is detached or none will be.
     async fn work(self) {
-        let (folder, asides) = (self.folder.as_path(), self.asides.clone());
+        let folder = self.folder.as_path();
+        let asides = self.asides.clone();
         let session = SessionId::root(self.run);
         let attaching = Attaching { folder, session, role: Role::Control, key: self.key, asides };
         let mut looks = 0;

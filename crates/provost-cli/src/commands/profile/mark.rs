@@ -55,7 +55,8 @@ pub(super) fn ask(
         let span = (moment.begin.as_secs_f64(), moment.end.as_secs_f64());
         labels.extend(kinds.into_iter().map(|kind| Label::of(kind, span)));
     }
-    let (count, needs_human) = (labels.len(), labels.iter().filter(|label| label.kind.needs_human()).count());
+    let count = labels.len();
+    let needs_human = labels.iter().filter(|label| label.kind.needs_human()).count();
     // The end of the program needs no person to say so.
     let ended = recording.exit.0.as_secs_f64();
     labels.push(Label::of(EventKind::Completion, (ended, ended)));

@@ -179,7 +179,7 @@ impl Session {
                     None => break,
                 },
                 input = terminal.next() => match input {
-                    LocalInput::Typed(typed) => self.typed(pty, &typed, (&mut recorded, &mut terminal)).await?,
+                    LocalInput::Typed(typed) => self.typed(pty, &typed, &mut recorded, &mut terminal).await?,
                     LocalInput::Resized(size) => _ = pty.resize(size).await,
                     LocalInput::Closed => break,
                 },
@@ -204,7 +204,8 @@ impl Session {
         &self,
         pty: &PtySupervisor,
         typed: &[u8],
-        (recorded, terminal): (&mut Recorded, &mut LocalTerminal),
+        recorded: &mut Recorded,
+        terminal: &mut LocalTerminal,
     ) -> anyhow::Result<()> {
         let keys = match read(typed, self.key) {
             Typed::Keys(keys) => keys,
@@ -248,7 +249,8 @@ impl Recorded {
 
 /// Knows the values of the variables that hold secrets, and what secrets look like.
 fn redactor() -> anyhow::Result<Redactor> {
-    let (folder, variables) = (current_dir()?, variables());
+    let folder = current_dir()?;
+    let variables = variables();
     let (loading, _) = load(&Request::new(Scope::User, &folder, &variables, available_tools()))?;
     Ok(Redactor::new(all_secrets(&loading.settled()?.settings, &variables)))
 }

@@ -103,7 +103,8 @@ impl Guest<'_> {
     /// Sends what is painted, until the program ends.
     async fn show(&self, mut to: OwnedWriteHalf, repaint: &Notify) -> io::Result<()> {
         let booth = self.booth;
-        let (mut standing, mut gone) = (booth.standing.clone(), booth.gone.subscribe());
+        let mut standing = booth.standing.clone();
+        let mut gone = booth.gone.subscribe();
         let mut size = booth.present_size.subscribe();
         let mut fitted = self.slot.fits(*size.borrow_and_update());
         let mut state = standing.borrow_and_update().state;
