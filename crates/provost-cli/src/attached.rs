@@ -3,6 +3,7 @@
 
 mod boundary;
 mod keys;
+mod local;
 #[cfg(unix)]
 mod raw;
 mod report;
@@ -16,7 +17,8 @@ use provost_external::{AttachError, AttachUpdate, Attached, AttachedInput, Hello
 use tokio::io::AsyncWriteExt as _;
 
 use self::boundary::Boundary;
-use self::keys::{Typed, read};
+pub(crate) use self::keys::{Typed, read};
+pub(crate) use self::local::{LocalInput, LocalTerminal};
 #[cfg(unix)]
 use self::raw::{Keyboard, RawTerminal, Resizes, is_there};
 #[cfg(unix)]
@@ -44,11 +46,11 @@ pub(crate) fn must_be_terminal(what: &str, hint: &str) -> Result<(), Refusal> {
 /// Why a terminal is no longer attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// The user detached it.
+    /// The user detached it, or it was closed.
     Detached,
     /// The program has ended.
     Gone(Option<Exit>),
-    /// The Provost process that drove the program is gone, or nothing more can be typed here.
+    /// The Provost process that drove the program is gone.
     Lost,
 }
 
@@ -70,26 +72,54 @@ impl Attaching<'_> {
     /// Connects this terminal to the program until it is detached or the program ends.
     ///
     /// # Errors
-    /// [`AttachError`] when it can't be attached; when the terminal or the socket fails.
+    /// Those of [`join`](Self::join) and [`Joined::converse`].
     ///
     /// # Cancellation
     /// The terminal is restored.
     pub(crate) async fn converse(&self) -> anyhow::Result<Left> {
-        let name = user_name("a person");
-        let hello = Hello::new(self.role, self.window(), name);
+        self.join().await?.converse().await
+    }
+
+    /// Connects to the program. The terminal isn't touched yet.
+    ///
+    /// # Errors
+    /// [`AttachError`] when it can't be attached.
+    pub(crate) async fn join(&self) -> anyhow::Result<Joined<'_>> {
+        let hello = Hello::of_terminal(self.role, self.window(), user_name("a person"));
         let (_, shown, input) = attach(self.folder, self.session, hello).await?;
-        let _held = self.asides.hold();
-        let terminal = RawTerminal::enter().context("can't use this terminal")?;
-        let resizes = Resizes::listen().context("can't hear of the window's size")?;
-        let keyboard = Keyboard::listen().context("can't read what is typed")?;
-        let mut screen = Screen { out: tokio::io::stdout(), boundary: Boundary::default() };
-        screen.write(terminal.cleared().as_bytes()).await?;
-        Conversation { attaching: self, shown, input, screen, keyboard, resizes }.work().await
+        Ok(Joined { attaching: self, shown, input })
     }
 
     /// A terminal that only watches doesn't shrink the window of the others.
     fn window(&self) -> Option<WindowSize> {
         if self.role == Role::Watch { None } else { size() }
+    }
+}
+
+/// A program that this terminal is about to show.
+pub(crate) struct Joined<'a> {
+    attaching: &'a Attaching<'a>,
+    shown: Attached,
+    input: AttachedInput,
+}
+
+impl Joined<'_> {
+    /// Shows the program until the terminal is detached or closed, or the program ends.
+    ///
+    /// # Errors
+    /// When the terminal or the socket fails.
+    ///
+    /// # Cancellation
+    /// The terminal is restored.
+    pub(crate) async fn converse(self) -> anyhow::Result<Left> {
+        let Self { attaching, shown, input } = self;
+        let _held = attaching.asides.hold();
+        let terminal = RawTerminal::enter().context("can't use this terminal")?;
+        let resizes = Resizes::listen().context("can't hear of the window's size")?;
+        let keyboard = Keyboard::listen().context("can't read what is typed")?;
+        let mut screen = Screen { out: tokio::io::stdout(), boundary: Boundary::default() };
+        screen.write(terminal.cleared().as_bytes()).await?;
+        Conversation { attaching, shown, input, screen, keyboard, resizes }.work().await
     }
 }
 
@@ -141,9 +171,11 @@ impl Conversation<'_> {
 
     async fn show(&mut self, shown: Option<AttachUpdate>) -> anyhow::Result<Option<Left>> {
         match shown {
-            Some(AttachUpdate::Screen { bytes, .. } | AttachUpdate::Output(bytes)) => {
-                self.screen.write(&bytes).await?
+            Some(AttachUpdate::Screen { scrollback, bytes, .. }) => {
+                self.screen.write(&scrolled_off(scrollback)).await?;
+                self.screen.write(&bytes).await?;
             }
+            Some(AttachUpdate::Output(bytes)) => self.screen.write(&bytes).await?,
             Some(AttachUpdate::Welcome(_) | AttachUpdate::State(_)) => {}
             Some(AttachUpdate::Gone(exit)) => return Ok(Some(Left::Gone(exit))),
             Some(AttachUpdate::Refused(why)) => return Err(AttachError::Refused { why }.into()),
@@ -153,7 +185,8 @@ impl Conversation<'_> {
     }
 
     async fn type_in(&mut self, typed: Option<Vec<u8>>) -> anyhow::Result<Option<Left>> {
-        let Some(typed) = typed else { return Ok(Some(Left::Lost)) };
+        // A terminal that is closed is detached.
+        let Some(typed) = typed else { return Ok(Some(Left::Detached)) };
         let (keys, detaches) = match read(&typed, self.attaching.key) {
             Typed::Keys(keys) => (keys, false),
             Typed::Detach { before } => (before, true),
@@ -176,6 +209,18 @@ impl Conversation<'_> {
         }
         Ok(())
     }
+}
+
+/// Lines, and what moves all of them into the scrollback of a terminal whose cursor is at the top.
+fn scrolled_off(mut lines: Vec<u8>) -> Vec<u8> {
+    if lines.is_empty() {
+        return lines;
+    }
+    let rows = usize::from(size().map_or(1, |size| size.rows));
+    let count = lines.iter().filter(|byte| **byte == b'\n').count();
+    let feeds = "\r\n".repeat(count.min(rows.saturating_sub(1)));
+    lines.extend(format!("\u{1b}[{rows};1H{feeds}\u{1b}[H").into_bytes());
+    lines
 }
 
 /// What is shown.

@@ -17,7 +17,8 @@ pub(crate) use act::{
     SayArgs,
 };
 pub(crate) use external::{
-    AttachArgs, ChannelArg, ExecArgs, GatewayArgs, ProfileCommand, ProfileTestArgs, ReplayArgs,
+    AttachArgs, ChannelArg, ExecArgs, GatewayArgs, ProfileCommand, ProfileMarkArgs, ProfileRecordArgs,
+    ProfileTestArgs, ReplayArgs,
 };
 pub(crate) use look::{
     CostArgs, CostGroup, DiffArgs, ExplainArgs, LogsArgs, PsArgs, ShowArgs, StatusGroup, Whose,
@@ -36,7 +37,7 @@ pub(crate) use sandbox::{
 };
 pub(crate) use segment::{ForkArgs, ResumeArgs};
 pub(crate) use serve::{ServeArgs, TopArgs};
-pub(crate) use services::{ServicesArgs, ServicesCommand, SuperviseArgs, UnattendedArgs};
+pub(crate) use services::{BackgroundArgs, ServicesArgs, ServicesCommand, SuperviseArgs, UnattendedArgs};
 pub(crate) use store::{BackupArgs, DoctorArgs, PruneArgs};
 
 const RUN_HELP: &str = "The run: its id, the beginning of one, or `last`, the newest of this folder";

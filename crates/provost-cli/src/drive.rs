@@ -82,7 +82,7 @@ impl Work {
     /// # Errors
     /// When the log can't be written or read, or another process has taken the run over.
     pub(crate) async fn finish(self) -> anyhow::Result<Exit> {
-        self.finish_beside(std::future::pending()).await
+        self.work(None).await
     }
 
     /// The same, after the message, if any, that resumed the run. Where hooks refused it
@@ -95,25 +95,10 @@ impl Work {
         said: Option<&SentMessage<'_>>,
         was_completed: bool,
     ) -> anyhow::Result<Exit> {
-        self.work(std::future::pending(), said.map(|said| (said, was_completed))).await
+        self.work(said.map(|said| (said, was_completed))).await
     }
 
-    /// The same, with other work `beside`, which ends with it.
-    ///
-    /// # Errors
-    /// Those of the other too.
-    pub(crate) async fn finish_beside(
-        self,
-        beside: impl Future<Output = anyhow::Result<Infallible>>,
-    ) -> anyhow::Result<Exit> {
-        self.work(beside, None).await
-    }
-
-    async fn work(
-        mut self,
-        beside: impl Future<Output = anyhow::Result<Infallible>>,
-        said: Option<(&SentMessage<'_>, bool)>,
-    ) -> anyhow::Result<Exit> {
+    async fn work(mut self, said: Option<(&SentMessage<'_>, bool)>) -> anyhow::Result<Exit> {
         let run = self.harness.run_id();
         if let Some(state) = run_state(&*self.backend, run).await? {
             self.watcher.knows(Names::of(&state));
@@ -126,7 +111,6 @@ impl Work {
                 told = told => match told {},
                 asked = asking.work() => asked,
                 sent = messages.work() => sent,
-                done = beside => done,
             }
         };
         let (came, signal) = match self.drive(besides).await {
@@ -154,24 +138,24 @@ impl Work {
         };
         let is_unchanged = refusal.is_some() && said.is_some_and(|(_, was_completed)| was_completed);
         if !is_unchanged {
-            self.report(&outcome).await?;
+            self.report().tell(&outcome).await?;
         }
         self.end_leftovers().await;
         if let Some(refusal) = refusal {
             anyhow::bail!(refusal);
         }
         let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by, .. } } if Some(by.as_str()) == signal);
-        Ok(if by_signal { Exit::Cancelled } else { self.exit(&outcome) })
+        Ok(if by_signal { Exit::Cancelled } else { self.report().exit(&outcome) })
     }
 
-    /// The exit status for `outcome`, and why it isn't that of a completed run where only a verified one counts.
-    fn exit(&self, outcome: &Outcome) -> Exit {
-        let exit = Exit::of(outcome);
-        if !self.shown.require_verified || Exit::of_verified(outcome) == exit {
-            return exit;
+    fn report(&self) -> Report<'_> {
+        Report {
+            backend: &*self.backend,
+            run: self.harness.run_id(),
+            place: &self.place,
+            shown: self.shown,
+            progress: self.progress,
         }
-        tell("exit status 1: --require-verified, and no stop hook or judge has verified this run");
-        Exit::of_verified(outcome)
     }
 
     /// Works on the run while `asking` asks the user its questions.
@@ -227,19 +211,60 @@ impl Work {
         warnings.iter().for_each(|warning| tell(&format!("warning: {warning}")));
     }
 
-    async fn report(&self, outcome: &Outcome) -> anyhow::Result<()> {
+    /// Ends once more what is left of the run's programs whose guards they killed. What can't be ended is in the
+    /// log and in the last message.
+    async fn end_leftovers(&self) {
+        let is_any_left = tokio::task::spawn_blocking(end_adopted_leftovers).await.unwrap_or_default();
+        if !is_any_left {
+            return;
+        }
+        let run = self.harness.run_id();
+        if let Err(error) = self.backend.post(run.into(), RunEvent::ProcessesLeft.into(), None).await {
+            tell(&format!("warning: the log doesn't say so: {error}"));
+        }
+        tell(&format!("warning: {MAYBE_LEFT}"));
+    }
+}
+
+/// What a user is told of a run that is suspended or has ended.
+pub(crate) struct Report<'a> {
+    pub(crate) backend: &'a dyn Backend,
+    pub(crate) run: RunId,
+    pub(crate) place: &'a StateDir,
+    pub(crate) shown: ShownArgs,
+    pub(crate) progress: Progress,
+}
+
+impl Report<'_> {
+    /// The exit status for `outcome`. Says why it isn't that of a completed run where only a verified one counts.
+    pub(crate) fn exit(&self, outcome: &Outcome) -> Exit {
+        let exit = Exit::of(outcome);
+        if !self.shown.require_verified || Exit::of_verified(outcome) == exit {
+            return exit;
+        }
+        tell("exit status 1: --require-verified, and no stop hook or judge has verified this run");
+        Exit::of_verified(outcome)
+    }
+
+    /// Prints its final text and its summary.
+    ///
+    /// # Errors
+    /// When its log can't be read.
+    pub(crate) async fn tell(&self, outcome: &Outcome) -> anyhow::Result<()> {
         if self.shown.json {
             return Ok(());
         }
-        let run = self.harness.run_id();
-        let open = if outcome.is_final() { Vec::new() } else { open_in(&*self.backend, run).await? };
-        self.print_last_text(&final_text(&*self.backend, run).await?);
-        if self.shown.quiet && Exit::of(outcome) == Exit::Done {
+        let run = self.run;
+        let open = if outcome.is_final() { Vec::new() } else { open_in(self.backend, run).await? };
+        self.print_last_text(&final_text(self.backend, run).await?);
+        // A person at a program has seen how it ended.
+        let is_seen = self.progress == Progress::Attended && outcome.is_final();
+        if self.shown.quiet && (is_seen || Exit::of(outcome) == Exit::Done) {
             return Ok(());
         }
-        if let Some(state) = run_state(&*self.backend, run).await? {
-            let goal = AgentGoal::read(&*self.backend, SessionId::root(run)).await?;
-            let why = why_no_final_summary(&*self.backend, run).await?;
+        if let Some(state) = run_state(self.backend, run).await? {
+            let goal = AgentGoal::read(self.backend, SessionId::root(run)).await?;
+            let why = why_no_final_summary(self.backend, run).await?;
             let summary = summary(&Stopped {
                 run,
                 state: &state,
@@ -258,20 +283,6 @@ impl Work {
         Ok(())
     }
 
-    /// Ends once more what is left of the run's programs whose guards they killed. What can't be ended is in the
-    /// log and in the last message.
-    async fn end_leftovers(&self) {
-        let is_any_left = tokio::task::spawn_blocking(end_adopted_leftovers).await.unwrap_or_default();
-        if !is_any_left {
-            return;
-        }
-        let run = self.harness.run_id();
-        if let Err(error) = self.backend.post(run.into(), RunEvent::ProcessesLeft.into(), None).await {
-            tell(&format!("warning: the log doesn't say so: {error}"));
-        }
-        tell(&format!("warning: {MAYBE_LEFT}"));
-    }
-
     const fn is_watched(&self) -> bool {
         matches!(self.progress, Progress::Live(_) | Progress::Attended)
     }
@@ -282,7 +293,7 @@ impl Work {
             return;
         }
         if output::write(format!("{}\n", safe(text.trim_end())).as_bytes()).is_err() {
-            let run = self.harness.run_id();
+            let run = self.run;
             output::tell_of_loss(&format!(
                 "the run isn't touched by that; its text is in: provost show {run}"
             ));

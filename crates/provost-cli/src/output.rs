@@ -86,6 +86,18 @@ pub(crate) fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
+/// Leaves out what is written to standard error from here on: that is another process's.
+#[cfg(unix)]
+pub(crate) fn give_up_errors() {
+    // Where there is no null device, what is written there later comes to a terminal.
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stderr(&null);
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn give_up_errors() {}
+
 /// Whether it is left out.
 pub(crate) fn is_silent() -> bool {
     SILENT.load(Ordering::Relaxed)

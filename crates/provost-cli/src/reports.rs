@@ -15,6 +15,7 @@ use provost_event::{
 use crate::attached::Asides;
 use crate::render::{Extent, View, one_line};
 use crate::typing::Typing;
+use crate::unattended::is_in_background;
 use provost_runtime::Bell;
 use provost_view::ApprovalQuestion;
 
@@ -41,7 +42,7 @@ pub(crate) fn reporting(view: Box<dyn View>, settings: &Settings, asides: Option
 pub(crate) fn bell(asides: Option<Asides>) -> Option<Bell> {
     let term = std::env::var_os("TERM");
     let is_dumb = term.is_none_or(|term| term.is_empty() || term == "dumb");
-    if is_dumb || !std::io::stderr().is_terminal() {
+    if is_dumb || is_in_background() || !std::io::stderr().is_terminal() {
         return None;
     }
     Some(match asides {

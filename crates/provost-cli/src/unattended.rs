@@ -1,4 +1,5 @@
-//! A process that works on a run for a server: it says in one line whether it does, and nothing after that.
+//! A process that works on a run for a server, or for a person's terminal that is its client: it says in one line
+//! whether it does, and nothing after that.
 
 use std::sync::OnceLock;
 
@@ -38,13 +39,19 @@ impl Said {
             Self::Failed(why) => Self::Failed(cut(why)),
         };
         let line = serde_json::to_string(&said).unwrap_or_default();
-        // The server that waits for it may have been killed.
+        // The process that waits for it may have been killed.
         let _ = output::write(format!("{line}\n").as_bytes());
         output::silence();
+        output::give_up_errors();
     }
 }
 
-/// This process works for a server, and a run that it starts gets this id.
+/// Whether this process works for another one, and has no terminal.
+pub(crate) fn is_in_background() -> bool {
+    UNATTENDED.get().is_some()
+}
+
+/// This process works for another one, and a run that it starts gets this id.
 pub(crate) fn work_for(run: RunId) {
     let _ = UNATTENDED.set(run);
 }
@@ -54,7 +61,7 @@ pub(crate) fn new_run() -> RunId {
     UNATTENDED.get().copied().unwrap_or_else(|| RunId::from_entropy(fastrand::u64(..)))
 }
 
-/// Says, where a server waits for it, that the run is worked on.
+/// Says, where another process waits for it, that the run is worked on.
 pub(crate) fn begun() {
     if UNATTENDED.get().is_some() && !output::is_silent() {
         Said::Begun.say();

@@ -66,15 +66,18 @@ pub(crate) fn outage_max_ms(settings: &Settings) -> u64 {
 
 /// `policy`, where a user at the terminal sees at once that a provider can't be reached, and is asked about reads
 /// outside of the workspace, and about commands that are to go on after the run or to run outside of the sandbox.
-pub(crate) fn attended(mut policy: RunPolicy) -> RunPolicy {
-    if is_attended() {
-        let agents = policy.agents.iter_mut().map(|agent| &mut agent.agent);
-        for agent in agents.chain([&mut policy.agent]) {
-            agent.limits.outage_max_ms = 0;
-            agent.permissions.elsewhere = Permission::Ask;
-            agent.permissions.keeping = Permission::Ask;
-            agent.permissions.leaving = Permission::Ask;
-        }
+pub(crate) fn attended(policy: RunPolicy) -> RunPolicy {
+    if is_attended() { with_person(policy) } else { policy }
+}
+
+/// The same where a user is at the terminal of another process.
+pub(crate) fn with_person(mut policy: RunPolicy) -> RunPolicy {
+    let agents = policy.agents.iter_mut().map(|agent| &mut agent.agent);
+    for agent in agents.chain([&mut policy.agent]) {
+        agent.limits.outage_max_ms = 0;
+        agent.permissions.elsewhere = Permission::Ask;
+        agent.permissions.keeping = Permission::Ask;
+        agent.permissions.leaving = Permission::Ask;
     }
     policy
 }

@@ -119,7 +119,7 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         default: SettingDefault::Is(r#""30m""#),
         example: r#""10m""#,
         words: "How long a program may wait for a person: for words, a password, or an answer of its own kind, until its run \
-                is suspended. Where a person is attached, this doesn't apply unless it is set.",
+                is suspended. While a person's terminal is attached, this doesn't apply.",
         flag: Some("--idle-time"),
         ..exec("idle_time")
     },

@@ -25,7 +25,7 @@ pub(crate) use hub::Hub;
 pub(crate) use nowhere::Hub;
 #[cfg(not(unix))]
 pub use nowhere::{Attached, AttachedInput, attach};
-pub use wire::{AttachUpdate, Hello, Role, Welcome};
+pub use wire::{AttachUpdate, Display, Hello, Role, Welcome};
 
 /// The attached terminals that may type.
 #[derive(Debug, Clone, Copy, Default)]

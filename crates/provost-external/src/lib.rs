@@ -37,6 +37,6 @@ mod reach;
 mod recording;
 mod structured;
 
-pub use attach::{AttachError, AttachUpdate, Attached, AttachedInput, Hello, Role, Welcome, attach};
+pub use attach::{AttachError, AttachUpdate, Attached, AttachedInput, Display, Hello, Role, Welcome, attach};
 pub use drivers::{Drivers, DriversOptions};
 pub use structured::StructuredDriver;

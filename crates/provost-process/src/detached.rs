@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 
 use crate::launch::HeardOutput;
@@ -69,6 +69,90 @@ pub async fn start_detached(launch: Launch<FirstLine>) -> Result<Detached, Spawn
             end(process).await;
             Err(error(io::ErrorKind::TimedOut.into()))
         }
+    }
+}
+
+/// Bytes for its standard input, which is then closed; the error output is that of this process until the program gives
+/// it up; of the standard output one line is read.
+#[derive(Clone)]
+pub struct OpeningLine {
+    /// The input.
+    pub input: Vec<u8>,
+}
+
+/// Leaves out the input: it may hold secrets.
+impl fmt::Debug for OpeningLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpeningLine").field("input_bytes", &self.input.len()).finish()
+    }
+}
+
+/// A program in a session of its own that this process has started and waits for. It outlives this process.
+pub struct BackgroundProcess {
+    process: ProcessIdentity,
+    child: tokio::process::Child,
+    input: Vec<u8>,
+}
+
+/// Starts a program in a session of its own, without a guard. [`Launch::confinement`] has no effect.
+///
+/// # Errors
+/// When it couldn't be started. Always where processes have no start times (off Linux).
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O enabled.
+pub fn start_in_background(launch: Launch<OpeningLine>) -> Result<BackgroundProcess, SpawnError> {
+    let error = |source: io::Error| SpawnError::new(&launch, source);
+    let mut child =
+        crate::launch::start_apart_from_this(&launch, HeardOutput::StandardBesideOwnErrors).map_err(error)?;
+    match child.id().and_then(ProcessIdentity::of) {
+        Some(process) => Ok(BackgroundProcess { process, child, input: launch.stdio.input }),
+        None => {
+            // Without a start time it couldn't be told from a later process, so it isn't left running.
+            let _ = child.start_kill();
+            Err(error(io::ErrorKind::Unsupported.into()))
+        }
+    }
+}
+
+impl BackgroundProcess {
+    /// Which process it is.
+    #[must_use]
+    pub const fn process(&self) -> ProcessIdentity {
+        self.process
+    }
+
+    /// Passes its input on and waits for its line; empty if it closed its output without one. Once.
+    ///
+    /// # Errors
+    /// When the pipe to it fails.
+    ///
+    /// # Cancellation
+    /// The line is lost.
+    pub async fn line(&mut self) -> io::Result<String> {
+        if let Some(mut stdin) = self.child.stdin.take() {
+            match stdin.write_all(&self.input).await {
+                // It has ended, and says why.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                written => written?,
+            }
+        }
+        let mut line = String::new();
+        if let Some(stdout) = self.child.stdout.take() {
+            BufReader::new(stdout.take(LINE_BYTES_MAX)).read_line(&mut line).await?;
+        }
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// Waits for its end and returns its exit status; `None` if a signal ended it.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    ///
+    /// # Cancellation
+    /// May be called again.
+    pub async fn wait(&mut self) -> io::Result<Option<i32>> {
+        Ok(self.child.wait().await?.code())
     }
 }
 

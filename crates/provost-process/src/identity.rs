@@ -47,17 +47,31 @@ impl ProcessIdentity {
     pub fn ask_to_end(self) -> bool {
         #[cfg(target_os = "linux")]
         {
-            use rustix::process::Signal;
-
-            let process = crate::leftover::process(self.pid);
-            let process = process.filter(|process| process.started == self.started);
-            process.is_some_and(|process| {
-                crate::leftover::signal(process, Signal::TERM)
-                    && crate::leftover::signal(process, Signal::CONT)
-            })
+            self.asked_by(rustix::process::Signal::TERM)
         }
         #[cfg(not(target_os = "linux"))]
         false
+    }
+
+    /// The same with an interrupt (SIGINT), which a program may take for a person's Ctrl-C.
+    #[must_use]
+    pub fn interrupt(self) -> bool {
+        #[cfg(target_os = "linux")]
+        {
+            self.asked_by(rustix::process::Signal::INT)
+        }
+        #[cfg(not(target_os = "linux"))]
+        false
+    }
+
+    #[cfg(target_os = "linux")]
+    fn asked_by(self, signal: rustix::process::Signal) -> bool {
+        let process = crate::leftover::process(self.pid);
+        let process = process.filter(|process| process.started == self.started);
+        process.is_some_and(|process| {
+            crate::leftover::signal(process, signal)
+                && crate::leftover::signal(process, rustix::process::Signal::CONT)
+        })
     }
 
     /// Ends the process, also a stopped one, and all its descendants, without asking them. Returns whether it did;

@@ -23,6 +23,8 @@ pub use platform::{run_attached, run_helper};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeardOutput {
     Standard,
+    /// The error output is that of this process.
+    StandardBesideOwnErrors,
     Errors,
 }
 

@@ -99,7 +99,10 @@ mod sweep;
 
 pub use ancestry::{Descent, descent, descent_of, mark_descendants};
 pub use capture::Captured;
-pub use detached::{Begun, Detached, FirstErrors, FirstLine, start_detached, start_on_its_own};
+pub use detached::{
+    BackgroundProcess, Begun, Detached, FirstErrors, FirstLine, OpeningLine, start_detached,
+    start_in_background, start_on_its_own,
+};
 pub use drain::OutputWatch;
 pub use env::{allowed_env, helper_env, inherited_env};
 pub use error::SpawnError;
@@ -122,7 +125,7 @@ pub use pty::{
     Changes, Cursor, Detected, EVENTS_MAX, EventSubscription, Events, ExposedSecret, KernelConnections,
     KernelSample, ModelConnections, Modes, Mouse, NewScreenReader, OUTPUT_BYTES_MAX, OutputSubscription,
     Painted, PtyError, PtyOptions, PtySignal, PtySupervisor, QuitPlan, QuitStep, Recorder, ScreenReader,
-    TerminalView, WATCHER_BYTES_MAX, Watcher, is_shell,
+    TerminalView, WATCHER_BYTES_MAX, Watcher, WatcherKind, is_shell,
 };
 #[cfg(unix)]
 pub use registry::{adopt_orphans, end_adopted_leftovers, keep_ledger};

@@ -7,9 +7,9 @@
 //!                          └───────────────────┘
 //! ```
 //!
-//! Each terminal has one thread that owns all its state. It never waits for a caller. While the output's reader or
-//! the receiver of events is behind, it stops reading the terminal, and nothing else; a slow watcher gets a new
-//! snapshot; keys that the program doesn't take are queued.
+//! Each terminal has one thread that owns all its state. It never waits for a caller. While the output's reader, the
+//! receiver of events or a person's terminal is behind, it stops reading the terminal, and nothing else; a slow copy of
+//! the screen gets a new snapshot; keys that the program doesn't take are queued.
 
 mod connections;
 mod device;
@@ -22,6 +22,7 @@ pub(crate) mod kernel;
 mod live;
 mod options;
 mod output;
+mod queries;
 mod reader;
 mod shared;
 #[cfg(target_os = "linux")]
@@ -61,7 +62,7 @@ pub use output::OUTPUT_BYTES_MAX;
 pub use reader::{Detected, KernelSample, NewScreenReader, ScreenReader, is_shell};
 use shared::{Ask, Keys, Shared};
 pub use view::{Changes, Cursor, Modes, Mouse, TerminalView};
-pub use watcher::{Painted, WATCHER_BYTES_MAX, Watcher};
+pub use watcher::{Painted, WATCHER_BYTES_MAX, Watcher, WatcherKind};
 
 /// How long a program may take to start; only a hung file system takes that long.
 const START_MAX: Duration = Duration::from_secs(10);
@@ -178,6 +179,14 @@ impl PtySupervisor {
     /// As for that method.
     pub async fn input_raw(&self, bytes: &[u8]) -> Result<(), PtyError> {
         self.shared.type_keys(Keys::Raw(bytes.to_vec()), None).await.map(drop)
+    }
+
+    /// Types what a person's terminal replied to queries of the program, before all input that hasn't begun.
+    ///
+    /// # Errors
+    /// When the program and its descendants have ended.
+    pub async fn reply(&self, bytes: &[u8]) -> Result<(), PtyError> {
+        self.shared.ask(Ask::Reply(bytes.to_vec())).await
     }
 
     /// Types a secret and a return, once, and only if the terminal's echo is off at that moment. The secret is
@@ -307,9 +316,9 @@ impl PtySupervisor {
     ///
     /// # Errors
     /// As for [`view`](Self::view).
-    pub async fn watch(&self) -> Result<Watcher, PtyError> {
+    pub async fn watch(&self, kind: WatcherKind) -> Result<Watcher, PtyError> {
         let (answer, queue) = oneshot::channel();
-        self.shared.ask(Ask::Watch(answer)).await?;
+        self.shared.ask(Ask::Watch(kind, answer)).await?;
         let queue = queue.await.map_err(|_| PtyError::Ended)?;
         Ok(Watcher { queue, shared: Arc::clone(&self.shared) })
     }

@@ -92,7 +92,6 @@ pub fn external_policy(settled: &Settled, team: &Team, workspace: &Path, wanted:
         (false, true) => EXCHANGES_OF_PERSON,
         (false, false) => EXCHANGES_MAX,
     };
-    let idle_ms = (!attended || is_set("exec.idle_time")).then_some(settings.exec.idle_ms);
     let args = match attended {
         true => wanted.args,
         false => unattended(&wanted.program, wanted.args, &wanted.profile),
@@ -108,7 +107,8 @@ pub fn external_policy(settled: &Settled, team: &Team, workspace: &Path, wanted:
         submits_goal: wanted.manner.submits_goal(),
         attended,
         unrecorded: !settings.exec.records,
-        idle_ms,
+        // It binds only while no terminal is attached.
+        idle_ms: Some(settings.exec.idle_ms),
         metering: wanted.metering,
     };
     let policy = RunPolicy {

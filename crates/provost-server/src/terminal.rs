@@ -80,7 +80,7 @@ impl LiveScreen {
     pub(crate) async fn next(&mut self) -> Result<Shown, Problem> {
         loop {
             match self.output.next().await.map_err(|error| problem(&error))? {
-                Some(AttachUpdate::Screen { size, bytes }) => {
+                Some(AttachUpdate::Screen { size, bytes, .. }) => {
                     self.screen = Screen::new(size);
                     self.screen.feed(&bytes);
                 }

@@ -145,6 +145,12 @@ impl Detector {
         Self { reports, ..self }
     }
 
+    /// The same with a screen that keeps what scrolls off: for a detector that has seen no output yet.
+    #[must_use]
+    pub fn with_history(self) -> Self {
+        Self { screen: Screen::with_history(self.screen.size()), ..self }
+    }
+
     /// Handles output of the program.
     pub fn output(&mut self, at: Duration, bytes: &[u8]) {
         if bytes.is_empty() {

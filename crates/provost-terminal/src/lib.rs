@@ -37,7 +37,7 @@ pub use profile::{
     RouteValues, SandboxedStart, StreamFormat, StructuredChannel, consents_plainly, is_seen_whole,
 };
 pub use provost_process::{Cursor, Detected, KernelSample, Modes, Mouse};
-pub use recording::{Recording, RecordingError, RecordingStep, ReplayOptions, replay};
+pub use recording::{Moment, Recording, RecordingError, RecordingStep, ReplayOptions, replay};
 pub use score::{EventKind, Label, Mistake, Prediction, Score, ScoreRow, Scored, Wrong};
 pub use screen::{Colour, Run, Screen, Style};
 pub use signal::Signal;

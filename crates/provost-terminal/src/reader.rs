@@ -12,7 +12,7 @@ impl Detector {
     /// Makes a terminal read its screen with a detector of this profile.
     #[must_use]
     pub fn of_terminal(profile: Arc<Profile>) -> NewScreenReader {
-        Box::new(|size| Box::new(Self::new(profile, size)))
+        Box::new(|size| Box::new(Self::new(profile, size).with_history()))
     }
 }
 
@@ -86,5 +86,9 @@ impl ScreenReader for Detector {
 
     fn snapshot(&self) -> Vec<u8> {
         self.screen().snapshot()
+    }
+
+    fn scrollback(&self) -> Vec<u8> {
+        self.screen().scrollback()
     }
 }

@@ -2,8 +2,10 @@
 //! (output, input and resizes with their times), `NAME.proc.jsonl` (kernel samples), `NAME.json` (the program, its
 //! window, the expected events). Only the first is needed.
 
+mod moments;
 mod read;
 mod replay;
+mod write;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use provost_event::{Exit, WindowSize};
 
 use crate::{KernelSample, Label};
 
+pub use moments::Moment;
 pub use replay::{ReplayOptions, replay};
 
 /// A recorded session.
@@ -51,6 +54,14 @@ pub enum RecordingError {
     /// A file can't be read.
     #[error("can't read `{path}`")]
     Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file can't be written.
+    #[error("can't write `{path}`")]
+    Unwritable {
         /// The file.
         path: PathBuf,
         /// The cause.

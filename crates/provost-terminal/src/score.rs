@@ -79,23 +79,35 @@ impl EventKind {
 }
 
 /// An event that a detector should report. Times are seconds since the start.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Label {
     /// Its kind.
     pub kind: EventKind,
     /// Its beginning.
     pub t: f64,
     /// Its end; absent for points.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_end: Option<f64>,
     /// The earliest time at which a report isn't wrong, if that is before the beginning.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_soft: Option<f64>,
     /// The kinds that count as right.
     pub accept: Vec<EventKind>,
 }
 
 impl Label {
+    /// The label of what was on the screen from `begin` to `end`, in seconds since the start. A failure and a completion
+    /// are points. Where text is read, a detector may call it a composer.
+    #[must_use]
+    pub fn of(kind: EventKind, (begin, end): (f64, f64)) -> Self {
+        let accept = match kind {
+            EventKind::WaitingForInput => vec![kind, EventKind::Idle],
+            _ => vec![kind],
+        };
+        let is_point = matches!(kind, EventKind::Error | EventKind::Completion);
+        Self { kind, t: begin, t_end: (!is_point).then_some(end), t_soft: None, accept }
+    }
+
     fn interval(&self) -> (f64, f64) {
         let from = self.t_soft.filter(|soft| *soft != 0.0).unwrap_or(self.t) - EARLY_S;
         let until = if self.kind.needs_human() { self.t_end.unwrap_or(self.t) } else { self.t + POINT_S };

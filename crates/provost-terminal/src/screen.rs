@@ -5,6 +5,7 @@ pub(crate) mod csi;
 mod emulator;
 mod flood;
 mod heard;
+mod history;
 mod modes;
 pub(crate) mod scan;
 mod snapshot;
@@ -20,29 +21,54 @@ pub use style::{Colour, Run, Style};
 
 use crate::Signal;
 use emulator::Emulator;
+use history::History;
 use scan::{Piece, Scanner};
 
 /// A screen with its reports and replies.
 ///
 /// Its memory is bounded for any output: cells by the window, unfinished sequences by 4 KiB, reports by 256,
-/// replies by 32 KiB. It has no clock; see [`Modes::synchronized`]. It differs from xterm in that tabs are every
+/// replies by 32 KiB, the history by 4 MiB. It has no clock; see [`Modes::synchronized`]. It differs from xterm in that tabs are every
 /// eight columns, a window of one column is kept as one of two, and erasing the rest of a full line leaves its
 /// last character.
 pub struct Screen {
     scanner: Scanner,
     emulator: Emulator,
     size: WindowSize,
+    /// Absent where none is kept.
+    history: Option<History>,
 }
 
 impl Screen {
     /// An empty screen.
     #[must_use]
     pub fn new(size: WindowSize) -> Self {
-        Self { scanner: Scanner::default(), emulator: Emulator::new(size), size }
+        Self { scanner: Scanner::default(), emulator: Emulator::new(size, 0), size, history: None }
+    }
+
+    /// An empty screen that keeps what it needs for [`scrollback`](Self::scrollback).
+    #[must_use]
+    pub fn with_history(size: WindowSize) -> Self {
+        Self { history: Some(History::new(size)), ..Self::new(size) }
+    }
+
+    /// An empty screen that keeps up to `rows` rows that have scrolled off.
+    fn with_rows(size: WindowSize, rows: usize) -> Self {
+        Self { emulator: Emulator::new(size, rows), ..Self::new(size) }
     }
 
     /// Handles output of the program. Sequences and characters may be cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
+        let was_alternate = self.emulator.is_alternate();
+        self.paint(bytes);
+        // What is painted on the alternate screen never scrolls off the main one.
+        if !(was_alternate && self.emulator.is_alternate())
+            && let Some(history) = &mut self.history
+        {
+            history.add(bytes);
+        }
+    }
+
+    fn paint(&mut self, bytes: &[u8]) {
         let (mut run_start, mut at) = (0, 0);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let (piece, len) = self.scanner.next(rest);
@@ -62,6 +88,16 @@ impl Screen {
     pub fn resize(&mut self, size: WindowSize) {
         self.size = size;
         self.emulator.resize(size);
+        if let Some(history) = &mut self.history {
+            history.resize(size);
+        }
+    }
+
+    /// The rows that have scrolled off the main screen, painted, a row a line, the oldest first: the last 10,000 as far
+    /// as they are in the last 4 MiB of output. Empty for a screen without [history](Self::with_history).
+    #[must_use]
+    pub fn scrollback(&self) -> Vec<u8> {
+        self.history.as_ref().map_or_else(Vec::new, |history| told(history.scrollback()).into_bytes())
     }
 
     /// Its size.

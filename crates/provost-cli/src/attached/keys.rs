@@ -4,7 +4,7 @@ use provost_config::DetachKey;
 
 /// What was typed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed<'a> {
+pub(crate) enum Typed<'a> {
     /// Keys for the program.
     Keys(&'a [u8]),
     /// The key that detaches, behind these.
@@ -16,7 +16,7 @@ pub(super) enum Typed<'a> {
 
 /// Looks for the key in every form that a terminal may send: as a byte, and where the program asked for distinct
 /// keys, as `CSI code ; 5 u` or `CSI 27 ; 5 ; code ~`.
-pub(super) fn read(typed: &[u8], key: DetachKey) -> Typed<'_> {
+pub(crate) fn read(typed: &[u8], key: DetachKey) -> Typed<'_> {
     let plain = key.byte();
     let code = u32::from((plain | 0x40).to_ascii_lowercase());
     let forms = [

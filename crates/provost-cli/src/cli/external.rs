@@ -4,13 +4,14 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use provost_config::Override;
+use provost_config::{DetachKey, Override};
 use provost_event::Channel;
+use serde::{Deserialize, Serialize};
 
 use super::{BudgetArgs, ShownArgs, WorkArgs};
 use crate::completing;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 #[command(after_help = EXEC_HELP)]
 pub(crate) struct ExecArgs {
     /// The program and its arguments, behind `--`.
@@ -167,7 +168,7 @@ impl ExecArgs {
 }
 
 /// Whether model calls that pass the gateway are recorded or replayed.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub(crate) struct RecordedCallsArgs {
     /// Keep its requests to models and their answers in the log, without known secrets.
     #[arg(long)]
@@ -178,7 +179,7 @@ pub(crate) struct RecordedCallsArgs {
 }
 
 /// The channel to a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum ChannelArg {
     /// The first one that its profile names and that fits; the terminal where a person works at it.
     Auto,
@@ -246,6 +247,43 @@ pub(crate) enum ProfileCommand {
     },
     /// Runs the detector over recordings and reports how well it does.
     Test(ProfileTestArgs),
+    /// Runs a program at this terminal, records it with what the kernel says, and asks what it showed: a labelled
+    /// recording for `test`.
+    Record(ProfileRecordArgs),
+    /// Asks what a recording shows, and writes the labels.
+    Mark(ProfileMarkArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = PROFILE_RECORD_HELP)]
+pub(crate) struct ProfileRecordArgs {
+    /// The program and its arguments, behind `--`.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<String>,
+    /// The folder for the recording.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// The recording's name [default: the program's name and a number].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// The key that marks a moment, so that it is asked about afterwards.
+    #[arg(long, value_name = "KEY", default_value = "ctrl-]")]
+    pub(crate) mark_key: DetachKey,
+    /// Ask nothing afterwards; `provost profile mark` does it later.
+    #[arg(long)]
+    pub(crate) no_marks: bool,
+}
+
+const PROFILE_RECORD_HELP: &str = "Nothing supervises the program: it isn't a run. Passwords aren't recorded, and what has the \
+shape of a key is masked; look at a recording before you pass it on. docs/profiles.md tells more.";
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfileMarkArgs {
+    /// The recording: any of its files, or its folder and name.
+    pub(crate) recording: PathBuf,
+    /// The profile whose detection is proposed [default: the one that matches the program, else generic].
+    #[arg(long, value_name = "NAME", add = completing::profiles())]
+    pub(crate) profile: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use provost_config::Override;
+use serde::{Deserialize, Serialize};
 
 use crate::completing;
 
 /// Limits that `run` sets and `resume` changes.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[command(next_help_heading = "Limits of the whole run")]
 pub(crate) struct BudgetArgs {
     /// Turns of all agents together.
@@ -39,7 +40,7 @@ impl BudgetArgs {
 }
 
 /// How a run is shown while it goes, and what its exit status asks for.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Copy, Default, Args, Serialize, Deserialize)]
 pub(crate) struct ShownArgs {
     /// Print each log entry as a line of JSON on standard output, and nothing else there.
     #[arg(long)]

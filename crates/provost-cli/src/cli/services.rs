@@ -54,3 +54,9 @@ pub(crate) struct UnattendedArgs {
     /// The work, as JSON.
     pub(crate) work: String,
 }
+
+#[derive(Debug, Args)]
+pub(crate) struct BackgroundArgs {
+    /// The new run's id. The work is read from standard input, as JSON.
+    pub(crate) run: String,
+}

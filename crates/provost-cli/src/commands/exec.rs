@@ -2,22 +2,27 @@
 
 mod attended;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
-use provost_event::{Channel, Metering, RunPolicy};
+use anyhow::Context as _;
+use provost_event::{Channel, Metering, RunId, RunPolicy, WindowSize};
 use provost_harness::{Goal, without_keys};
 use provost_terminal::Profile;
+use serde::{Deserialize, Serialize};
 
 use super::backend_to_show;
 use super::run::{Ready, read_file, read_stdin, tell, with_stdin};
 use super::target::Target;
 use crate::attached::{must_be_terminal, size};
-use crate::cli::{ChannelArg, ExecArgs};
+use crate::cli::{BackgroundArgs, ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
-use crate::wiring::attended;
+use crate::render::Progress;
+use crate::unattended::work_for;
+use crate::wiring::{attended, with_person};
 use provost_runtime::require;
 use provost_runtime::{Manner, Team, Variables, WantedProgram, external_policy, metering_of, profile_of};
 
@@ -26,18 +31,75 @@ const EXAMPLE: &str =
     "e.g. provost exec -- codex; or provost exec --unattended --prompt \"Make the tests pass\" -- codex";
 const UNATTENDED: &str = "--unattended runs it without a person at the terminal, e.g. provost exec --unattended --prompt \"…\" -- codex";
 
+/// The name of the command that works on a run in the background of a person's terminal.
+pub(super) const IN_BACKGROUND: &str = "work-attended";
+
 pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
     if let Some(run) = &mut args.calls.replay_calls {
         let backend = backend_to_show()?;
         *run = Target::whole_run(&*backend, run, "exec --replay-calls").await?.to_string();
     }
-    if !args.unattended {
-        if args.shown.json {
-            let what = "--json prints to standard output, which an attended program has for itself";
-            return Err(Refusal::new(what, UNATTENDED).into());
-        }
-        must_be_terminal("provost exec", UNATTENDED)?;
+    if args.unattended {
+        return work(args, None).await;
     }
+    if args.shown.json {
+        let what = "--json prints to standard output, which an attended program has for itself";
+        return Err(Refusal::new(what, UNATTENDED).into());
+    }
+    must_be_terminal("provost exec", UNATTENDED)?;
+    attended::attend(args).await
+}
+
+/// Works on a run whose program a person's terminal is attached to. No user calls it.
+pub(super) async fn in_background(args: BackgroundArgs) -> anyhow::Result<Exit> {
+    work_for(args.run.parse::<RunId>().ok().context("a run's id is expected")?);
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("can't read the work")?;
+    let AttendedWork { args, terminal } = serde_json::from_str(&text).context("work is expected, as JSON")?;
+    work(args, Some(terminal)).await
+}
+
+/// A program that a person works at.
+#[derive(Serialize, Deserialize)]
+struct AttendedWork {
+    args: ExecArgs,
+    terminal: PersonsTerminal,
+}
+
+/// What a program has to know of a person's terminal from its start on.
+#[derive(Serialize, Deserialize)]
+struct PersonsTerminal {
+    size: Option<WindowSize>,
+    /// Its `TERM`, and the other variables that describe it.
+    variables: BTreeMap<String, String>,
+}
+
+/// Variables that describe a terminal besides `COLORTERM`, which every program gets.
+const OF_TERMINAL: [&str; 7] =
+    ["TERM", "TERMINFO", "TERMINFO_DIRS", "COLORFGBG", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "VTE_VERSION"];
+
+impl PersonsTerminal {
+    /// That of this process.
+    fn here(variables: &Variables) -> Self {
+        let known = OF_TERMINAL.into_iter().filter_map(|name| Some((name, variables.get(name)?)));
+        let known = known.filter(|(name, value)| !value.is_empty() && !(*name == "TERM" && *value == "dumb"));
+        let variables = known.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+        Self { size: size(), variables }
+    }
+
+    /// The program begins at the size of the terminal, and with the variables that describe it.
+    fn told(self, mut policy: RunPolicy) -> RunPolicy {
+        let Some(external) = policy.agent.external.as_mut() else { return policy };
+        external.size = self.size.unwrap_or(external.size);
+        for (name, value) in self.variables {
+            external.env.entry(name).or_insert(value);
+        }
+        policy
+    }
+}
+
+/// Works on a run of the program in this process, with or without a person's terminal elsewhere.
+async fn work(args: ExecArgs, person: Option<PersonsTerminal>) -> anyhow::Result<Exit> {
     let prompt = prompt(&args)?;
     tell_of_unread("; `--prompt -` tells it to the program, --stdin adds it to what that is told");
     let ready = Ready::new(&args.work(), args.flags())?;
@@ -64,26 +126,16 @@ pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
     let notes = notes(&ready, metering);
     let channel = args.channel.into();
     let wanted = WantedProgram { program, args: program_args, profile, channel, manner, metering };
-    let policy = attended(external_policy(&ready.settled, &team, &ready.folder, wanted));
+    let policy = external_policy(&ready.settled, &team, &ready.folder, wanted);
     tell(&notes);
     let goal = Goal { text: goal, images: Vec::new() };
-    if args.unattended {
-        return ready.start(goal, policy, team.models).await;
+    match person {
+        None => ready.start(goal, attended(policy), team.models).await,
+        Some(terminal) => {
+            let policy = terminal.told(with_person(policy));
+            ready.begin(goal, policy, team.models, Progress::Silent).await?.finish().await
+        }
     }
-    let policy = at_this_terminal(policy, &ready.variables);
-    attended::work(ready, goal, policy, team.models).await
-}
-
-/// The program of a person begins at the size of this terminal, and with its `TERM`.
-fn at_this_terminal(mut policy: RunPolicy, variables: &Variables) -> RunPolicy {
-    let Some(external) = policy.agent.external.as_mut() else { return policy };
-    if let Some(size) = size() {
-        external.size = size;
-    }
-    if let Some(term) = variables.get("TERM").filter(|term| !term.is_empty() && *term != "dumb") {
-        external.env.entry("TERM".to_owned()).or_insert_with(|| term.clone());
-    }
-    policy
 }
 
 /// The program's prompt; absent where its arguments say what it does.

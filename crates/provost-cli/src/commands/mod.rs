@@ -64,7 +64,7 @@ use self::descent::Act;
 pub(crate) use self::descent::mark;
 pub(crate) use self::find::find;
 use crate::cli::{
-    AcpArgs, ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs,
+    AcpArgs, ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackgroundArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs,
     DemoArgs, DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs,
     GatewayArgs, GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand, ModelsArgs, PolicyCommand,
     ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand,
@@ -206,6 +206,9 @@ pub(crate) enum Command {
     /// Works on a run for a server. Started by Provost itself.
     #[command(name = unattended::UNATTENDED, hide = true)]
     Unattended(UnattendedArgs),
+    /// Works on a run whose program a person's terminal is attached to. Started by Provost itself.
+    #[command(name = exec::IN_BACKGROUND, hide = true)]
+    Background(BackgroundArgs),
 }
 
 /// Runs the command.
@@ -239,8 +242,8 @@ fn plan(command: Command) -> Planned {
         Command::Demo(args) => works("demo", || block_on(demo::demo(args))),
         Command::Flow(FlowCommand::Run(args)) => works("flow run", || block_on(flow::run(args))),
         Command::Flow(FlowCommand::Check(args)) => looks(move || flow::check(&args)),
-        Command::Exec(args) => works("exec", || block_on(exec::exec(args))),
-        Command::Gateway(args) => works("gateway", || block_on(exec::exec(args.into()))),
+        Command::Exec(args) => executes("exec", args),
+        Command::Gateway(args) => executes("gateway", args.into()),
         Command::Fork(args) => works("fork", || block_on(fork::fork(args))),
         Command::Resume(args) => works("resume", || block_on(act::resume(args))),
         Command::Ps(args) => looks(|| block_on(ps::ps(args))),
@@ -279,6 +282,7 @@ fn plan(command: Command) -> Planned {
         Command::Schema(args) => looks(move || schema::schema(&args)),
         Command::Man(args) => looks(move || man::man(&args)),
         Command::Services(args) => planned(services::act_of(&args), || block_on(services::services(args))),
+        Command::Background(args) => works("exec", || block_on(exec::in_background(args))),
         Command::Unattended(args) => works("serve", || block_on(unattended::unattended(args))),
         // What a run has started may supervise what it started: that gives it no right over a run.
         Command::Supervise(args) => looks(|| block_on(supervise::supervise(args))),
@@ -299,6 +303,12 @@ fn acts(name: &'static str, work: impl FnOnce() -> anyhow::Result<Exit> + 'stati
 
 fn works(name: &'static str, work: impl FnOnce() -> anyhow::Result<Exit> + 'static) -> Planned {
     planned(Act::Works(name), work)
+}
+
+/// Works on a run itself, or is the terminal of a process that does.
+fn executes(name: &'static str, args: ExecArgs) -> Planned {
+    let act = if args.unattended { Act::Works(name) } else { Act::Acts(name) };
+    planned(act, || block_on(exec::exec(args)))
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {

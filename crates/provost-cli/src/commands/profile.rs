@@ -1,5 +1,7 @@
 //! `provost profile`: the profiles of external programs, and how well they do on recordings.
 
+mod mark;
+mod record;
 mod test;
 
 use std::fmt::Write as _;
@@ -23,6 +25,8 @@ pub(super) fn profile(command: ProfileCommand) -> anyhow::Result<Exit> {
             Ok(Exit::Done)
         }
         ProfileCommand::Test(args) => test::test(&args, &load()?, &current_dir()?),
+        ProfileCommand::Record(args) => record::record(args, &load()?),
+        ProfileCommand::Mark(args) => mark::mark(&args, &load()?),
     }
 }
 

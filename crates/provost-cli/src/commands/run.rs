@@ -15,7 +15,6 @@ use provost_harness::{
 
 use super::{current_dir, mark};
 use crate::asking::{Asking, who_asks};
-use crate::attached::Asides;
 use crate::cli::{RunArgs, ShownArgs, WorkArgs};
 use crate::drive::{PendingStop, Work};
 use crate::exit::{Exit, Refusal};
@@ -109,8 +108,8 @@ impl Ready {
     /// # Errors
     /// When it can't be started, or its log not be written or read.
     pub(super) async fn start(self, goal: Goal, policy: RunPolicy, models: Models) -> anyhow::Result<Exit> {
-        let shape = Shape { progress: Progress::choose(self.shown), asides: None };
-        self.begin(goal, policy, models, shape).await?.finish().await
+        let progress = Progress::choose(self.shown);
+        self.begin(goal, policy, models, progress).await?.finish().await
     }
 
     /// Starts a run, to be worked on.
@@ -122,7 +121,7 @@ impl Ready {
         goal: Goal,
         policy: RunPolicy,
         models: Models,
-        Shape { progress, asides }: Shape,
+        progress: Progress,
     ) -> anyhow::Result<Work> {
         let Self { settled, folder, variables, place, folders, shown, flags, file } = self;
         let flags = given_flags(&flags, &policy.agent.model, &current_dir()?);
@@ -148,10 +147,10 @@ impl Ready {
         tell(&before_it_begins(&*backend, &folder, (&settled, shown), &policy).await?);
         let signals = Signals::listen().context("can't listen for Ctrl-C")?;
         let asks = who_asks(progress);
-        let view = reporting(progress.view(None), &settled.settings, asides.clone());
+        let view = reporting(progress.view(None), &settled.settings, None);
         let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
         let around = RunContext::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
-        let around = around.with_skills(&skills).with_mcp(catalog).with_bell(bell(asides));
+        let around = around.with_skills(&skills).with_mcp(catalog).with_bell(bell(None));
         let harness = place.harness(backend.clone(), models, around);
         let id = new_run();
         mark(Some(id));
@@ -218,13 +217,6 @@ pub(super) fn others_at_work(runs: &[RunSummary], folder: &Path, but: Option<Run
 /// A line for each skill that isn't used.
 fn skipped_skills(skills: &Skills) -> Vec<String> {
     skills.skipped.iter().map(|skipped| format!("{} {}", skipped.file.display(), skipped.why)).collect()
-}
-
-/// How a run is shown, and reported to the terminal around.
-pub(super) struct Shape {
-    pub(super) progress: Progress,
-    /// The queue for reports, where they can't be written at once; else they go to standard error.
-    pub(super) asides: Option<Asides>,
 }
 
 fn goal(args: &RunArgs) -> anyhow::Result<String> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use provost_event::Record;
+use provost_event::{Entry, Record, TerminalEntry, TerminalEvent};
 
 use super::entry::Sayer;
 use super::plain::Plain;
@@ -11,16 +11,24 @@ use provost_view::ApprovalQuestion;
 
 pub(super) struct Attended {
     plain: Plain,
-    is_ours: AtomicBool,
+    /// The program doesn't have the terminal.
+    is_free: AtomicBool,
+    /// The log says that the program has ended: the person has seen that, and nothing before it is news.
+    has_ended: AtomicBool,
 }
 
 impl Attended {
     pub(super) const fn new(sayer: Sayer) -> Self {
-        Self { plain: Plain::new(sayer, Detail::Usual), is_ours: AtomicBool::new(false) }
+        Self {
+            plain: Plain::new(sayer, Detail::Usual),
+            is_free: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        }
     }
 
     fn ours(&self) -> Option<&Plain> {
-        self.is_ours.load(Ordering::Acquire).then_some(&self.plain)
+        let is_ours = self.is_free.load(Ordering::Acquire) && self.has_ended.load(Ordering::Acquire);
+        is_ours.then_some(&self.plain)
     }
 }
 
@@ -30,6 +38,13 @@ impl View for Attended {
         match self.ours() {
             Some(plain) => plain.record(record),
             None => self.plain.hear(record),
+        }
+        if let Entry::Terminal(TerminalEntry::Noted(noted)) = &record.entry {
+            match &noted.event {
+                TerminalEvent::Started { .. } => self.has_ended.store(false, Ordering::Release),
+                TerminalEvent::Exited { .. } => self.has_ended.store(true, Ordering::Release),
+                _ => {}
+            }
         }
     }
 
@@ -42,10 +57,12 @@ impl View for Attended {
     }
 
     fn note(&self, words: &str) {
-        self.ours().into_iter().for_each(|plain| plain.note(words));
+        if self.is_free.load(Ordering::Acquire) {
+            self.plain.note(words);
+        }
     }
 
     fn attached(&self, attached: Attached) {
-        self.is_ours.store(attached == Attached::Gone, Ordering::Release);
+        self.is_free.store(attached == Attached::Gone, Ordering::Release);
     }
 }

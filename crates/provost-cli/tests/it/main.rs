@@ -52,6 +52,7 @@ mod cost;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
+mod detached;
 mod diff;
 #[cfg(test)]
 mod end_checks;

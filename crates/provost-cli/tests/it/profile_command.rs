@@ -111,3 +111,74 @@ fn what_cant_be_tested_is_told() {
         assert!(done.stderr.contains(part), "{args:?}: {part}: {done:?}");
     }
 }
+
+/// Records a session of a program that asks for a name and a password, with these answers to what its screens were.
+fn record(scene: &Scene, answers: &[&str]) -> crate::terminal::AtTerminal {
+    let script = "printf 'Name: '; read name; stty -echo; printf 'Password: '; read secret; stty echo; echo; \
+                  echo key ghp_0123456789abcdefghijABCDEFGHIJ012345; exit 3";
+    scene.write("work/asks.sh", script);
+    let args = ["profile", "record", "--folder", "tapes", "--name", "asks", "--", "sh", "asks.sh"];
+    let mut person = crate::terminal::AtTerminal::provost(scene, &args);
+    person.sees("Name:");
+    let settle = || std::time::Instant::now();
+    let shown = settle();
+    // A screen counts as a moment once it has stood still for half a second.
+    while shown.elapsed() < std::time::Duration::from_millis(800) {
+        person.listen();
+    }
+    person.types("ann\r");
+    person.sees("Password:");
+    let shown = settle();
+    while shown.elapsed() < std::time::Duration::from_millis(800) {
+        person.listen();
+    }
+    person.types("hunter22\r");
+    for (number, answer) in answers.iter().enumerate() {
+        person.hears(&format!("--- {} of 2", number + 1));
+        person.hears("what is it?");
+        person.types(&format!("{answer}\r"));
+    }
+    person
+}
+
+#[test]
+fn a_program_is_recorded_with_labels_and_without_secrets_and_scores_a_profile() {
+    let scene = Scene::new();
+    let mut person = record(&scene, &["w", ""]);
+    person.hears("2 labels, of which 2 need a person");
+    assert_eq!(person.end(), provost_event::Exit::Code(0));
+    for ending in ["raw.jsonl", "proc.jsonl", "json", "cast"] {
+        let text = fs::read_to_string(scene.path(&format!("work/tapes/asks.{ending}"))).expect(ending);
+        assert!(!text.contains("hunter22") && !text.contains("ghp_0123"), "{ending}: {text}");
+    }
+    let raw = fs::read_to_string(scene.path("work/tapes/asks.raw.jsonl")).unwrap();
+    assert!(!raw.contains("aHVudGVyMjI"), "the password in base64: {raw}");
+    let kernel = fs::read_to_string(scene.path("work/tapes/asks.proc.jsonl")).unwrap();
+    assert!(kernel.contains("\"echo\":false") && kernel.contains("\"tty_read\":true"), "{kernel}");
+    let about = json(&fs::read_to_string(scene.path("work/tapes/asks.json")).unwrap());
+    let kinds = about["events"].as_array().unwrap().iter().map(|event| event["kind"].as_str().unwrap());
+    assert_eq!(kinds.collect::<Vec<_>>(), ["waiting_for_input", "password_prompt", "completion"]);
+    assert_eq!((about["exit_status"].as_i64(), about["argv"][1].as_str()), (Some(3), Some("asks.sh")));
+    let tested = scene.provost(&["profile", "test", "tapes"]);
+    assert_eq!(tested.status, 0, "{tested:?}");
+    assert!(!tested.stdout.contains("missed") && !tested.stdout.contains("false alarm:"), "{tested:?}");
+}
+
+#[test]
+fn what_a_recording_shows_is_asked_again() {
+    let scene = Scene::new();
+    let mut person = record(&scene, &["q"]);
+    person.hears("0 labels");
+    person.end();
+    let mut person = crate::terminal::AtTerminal::provost(&scene, &["profile", "mark", "tapes/asks"]);
+    person.hears("--- 1 of 2");
+    person.types("x\r");
+    person.hears("several letters for several");
+    person.types("w\r");
+    person.hears("--- 2 of 2");
+    person.types("p\r");
+    person.hears("2 labels");
+    assert_eq!(person.end(), provost_event::Exit::Code(0));
+    let without = scene.provost(&["profile", "mark", "tapes/asks"]);
+    assert_eq!(without.status, 2, "{without:?}");
+}

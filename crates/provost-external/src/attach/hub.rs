@@ -1,6 +1,7 @@
 //! The program's side of attaching: the attached terminals, the window size that fits them all, and the listener.
 
 mod guest;
+mod replies;
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -14,7 +15,7 @@ use provost_process::PtySupervisor;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::socket_path::SocketPath;
 use super::wire::{Hello, Role};
@@ -44,6 +45,8 @@ struct Booth {
     size: WindowSize,
     roster: Mutex<Roster>,
     wanted_size: watch::Sender<WindowSize>,
+    /// The window size that the program has.
+    present_size: watch::Sender<WindowSize>,
     attendance: watch::Sender<Attendance>,
     gone: watch::Sender<Option<Option<Exit>>>,
 }
@@ -75,6 +78,7 @@ impl Hub {
             size,
             roster: Mutex::default(),
             wanted_size: watch::Sender::new(size),
+            present_size: watch::Sender::new(size),
             attendance: watch::Sender::default(),
             gone: watch::Sender::new(None),
         });
@@ -87,8 +91,13 @@ impl Hub {
         self.booth.attendance.subscribe()
     }
 
-    /// Sends the end of the program to all attached terminals, and closes.
-    pub(crate) async fn close(mut self, exit: Option<Exit>) {
+    /// Sends the end of the program to all attached terminals, and closes. A person's terminal that hasn't come yet is
+    /// waited for until `awaited`: it shows what the program has shown.
+    pub(crate) async fn close(mut self, exit: Option<Exit>, awaited: Option<Instant>) {
+        if let Some(awaited) = awaited {
+            let mut attendance = self.attendance();
+            let _ = timeout_at(awaited, attendance.wait_for(|attendance| attendance.has_been)).await;
+        }
         self.booth.gone.send_replace(Some(exit));
         // A client that doesn't read is disconnected.
         let _ = timeout(FAREWELL_MAX, self.tasks.join_next()).await;
@@ -132,6 +141,7 @@ async fn stand_at_door(listener: UnixListener, owner: u32, booth: Arc<Booth>) {
                 let size = *wanted.borrow_and_update();
                 // A program that has ended has no window.
                 let _ = booth.pty.resize(size).await;
+                booth.present_size.send_replace(size);
             }
             Some(_) = guests.join_next() => {}
         }
@@ -189,6 +199,13 @@ struct GuestSlot {
 }
 
 impl GuestSlot {
+    /// Whether the program's window has the size of this one.
+    fn fits(&self, window: WindowSize) -> bool {
+        self.booth.with_roster(|roster| {
+            roster.guests.iter().any(|(id, _, size)| *id == self.id && *size == Some(window))
+        })
+    }
+
     fn resize(&self, size: WindowSize) {
         self.booth.with_roster(|roster| {
             if let Some((.., own)) = roster.guests.iter_mut().find(|(id, ..)| *id == self.id) {

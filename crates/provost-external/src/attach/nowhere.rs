@@ -6,6 +6,7 @@ use std::sync::Arc;
 use provost_event::{Exit, SessionId, WindowSize};
 use provost_process::PtySupervisor;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::{AttachError, AttachUpdate, Attendance, Hello, Welcome};
 use crate::driver::RecorderHandle;
@@ -27,7 +28,7 @@ impl Hub {
         self.0.subscribe()
     }
 
-    pub(crate) async fn close(self, _: Option<Exit>) {}
+    pub(crate) async fn close(self, _: Option<Exit>, _: Option<Instant>) {}
 }
 
 /// The output half of an attached terminal.

@@ -40,6 +40,16 @@ impl Role {
     }
 }
 
+/// What shows the program's output to a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Display {
+    /// A terminal. If it may type it gets the scrollback, misses no output, and answers the program's queries.
+    Terminal,
+    /// A copy of the screen, which answers nothing.
+    Copy,
+}
+
 /// The client's first frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -51,13 +61,21 @@ pub struct Hello {
     pub size: Option<WindowSize>,
     /// The name that the log shows for it.
     pub name: String,
+    /// What shows the output.
+    pub display: Display,
 }
 
 impl Hello {
-    /// A hello of this protocol version.
+    /// A hello of this protocol version, for a copy of the screen.
     #[must_use]
     pub fn new(role: Role, size: Option<WindowSize>, name: impl Into<String>) -> Self {
-        Self { version: VERSION, role, size, name: name.into() }
+        Self { version: VERSION, role, size, name: name.into(), display: Display::Copy }
+    }
+
+    /// A hello of this protocol version, for a terminal.
+    #[must_use]
+    pub fn of_terminal(role: Role, size: Option<WindowSize>, name: impl Into<String>) -> Self {
+        Self { display: Display::Terminal, ..Self::new(role, size, name) }
     }
 }
 
@@ -91,6 +109,8 @@ pub enum AttachUpdate {
     Screen {
         /// The window size, which is the smallest of the attached terminals.
         size: WindowSize,
+        /// What has scrolled off, a row a line, to be shown before. Empty except in a terminal's first screen.
+        scrollback: Vec<u8>,
         /// The bytes to write to the terminal.
         bytes: Vec<u8>,
     },
@@ -139,10 +159,12 @@ impl Message for AttachUpdate {
     fn encode(&self) -> io::Result<(u8, Vec<u8>)> {
         Ok(match self {
             Self::Welcome(welcome) => (b'w', json(welcome)?),
-            Self::Screen { size, bytes } => {
-                let mut payload = Vec::with_capacity(LENGTH_BYTES + bytes.len());
+            Self::Screen { size, scrollback, bytes } => {
+                let mut payload = Vec::with_capacity(2 * LENGTH_BYTES + scrollback.len() + bytes.len());
                 payload.extend(size.rows.to_be_bytes());
                 payload.extend(size.cols.to_be_bytes());
+                payload.extend(u32::try_from(scrollback.len()).unwrap_or(u32::MAX).to_be_bytes());
+                payload.extend(scrollback);
                 payload.extend(bytes);
                 (b's', payload)
             }
@@ -167,13 +189,16 @@ impl Message for AttachUpdate {
 }
 
 fn screen(payload: &[u8]) -> io::Result<AttachUpdate> {
-    match payload.split_first_chunk::<LENGTH_BYTES>() {
-        Some(([a, b, c, d], bytes)) => {
-            let size = WindowSize::new(u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d]));
-            Ok(AttachUpdate::Screen { size, bytes: bytes.to_vec() })
-        }
-        None => Err(io::Error::new(io::ErrorKind::InvalidData, "a screen without a size")),
-    }
+    let cut = || io::Error::new(io::ErrorKind::InvalidData, "a screen without a size or its scrollback");
+    let ([a, b, c, d], rest) = payload.split_first_chunk::<LENGTH_BYTES>().ok_or_else(cut)?;
+    let (length, rest) = rest.split_first_chunk::<LENGTH_BYTES>().ok_or_else(cut)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+    let (scrollback, bytes) = rest.split_at_checked(length).ok_or_else(cut)?;
+    Ok(AttachUpdate::Screen {
+        size: WindowSize::new(u16::from_be_bytes([*a, *b]), u16::from_be_bytes([*c, *d])),
+        scrollback: scrollback.to_vec(),
+        bytes: bytes.to_vec(),
+    })
 }
 
 fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::failing::failure_at_end;
-use super::{Ended, TerminalDriver};
+use super::{Ended, TERMINAL_COMES_WITHIN, TerminalDriver};
 
 /// The time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(5);
@@ -133,7 +133,8 @@ impl TerminalDriver {
         // At worst the last entries are missing.
         let _ = timeout(NOTED_WITHIN, standing.wait_for(|now| now.exit.is_some())).await;
         if let Some(hub) = self.hub.take() {
-            hub.close(Some(exit)).await;
+            let awaited = self.policy.attended.then(|| self.started + TERMINAL_COMES_WITHIN);
+            hub.close(Some(exit), awaited).await;
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use provost_event::{
     Channel, ErrorClass, ExternalPolicy, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
@@ -24,6 +25,9 @@ use crate::recording;
 
 /// The value of `TERM` for every program.
 const TERM: &str = "xterm-256color";
+
+/// How long an attended program's first queries, and the end of one that ends at once, wait for the person's terminal.
+pub(crate) const TERMINAL_COMES_WITHIN: Duration = Duration::from_secs(1);
 
 /// How a program is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +63,7 @@ pub(crate) async fn start(
         recorder: recording.as_ref().map(|recording| recording.open(&launch)).transpose().map_err(failed)?,
         ledger: Some(ledger_of(&options.folder, exchange.session)),
         exposed: Some(exposed(exchange.redactor.clone())),
+        awaits_terminal: if exchange.policy.attended { TERMINAL_COMES_WITHIN } else { Duration::ZERO },
         ..PtyOptions::new(Detector::of_terminal(profile.clone()))
     };
     let pty = PtySupervisor::spawn(launch, pty_options).await.map_err(|error| not_started(&error))?;

@@ -228,6 +228,7 @@ impl Situation<'_> {
             return ExchangeStep::Wait(None);
         }
         let since = self.quiet_since(self.began).max(self.wrote);
+        let since = since.max(self.attendance.left.unwrap_or(self.began));
         self.until(since, || "a sign of life: nothing has come from it for long".to_owned())
     }
 

@@ -21,6 +21,21 @@ struct Guest {
 }
 
 impl Guest {
+    /// A person's terminal, which answers queries.
+    async fn terminal(stage: &Stage, size: (u16, u16)) -> Self {
+        let hello = Hello::of_terminal(Role::Control, Some(WindowSize::new(size.0, size.1)), "alice");
+        let attached = async {
+            loop {
+                match enter(stage, hello.clone()).await {
+                    Ok((_, shown, input)) => break Self { shown, input, seen: String::new(), size: None },
+                    Err(AttachError::NotThere { .. }) => tokio::task::yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        timeout(DEADLINE, attached).await.expect("in time")
+    }
+
     async fn comes(stage: &Stage, role: Role, size: Option<(u16, u16)>) -> Self {
         let size = size.map(|(rows, cols)| WindowSize::new(rows, cols));
         let (_, shown, input) = enter(stage, Hello::new(role, size, "alice")).await.expect("attached");
@@ -32,7 +47,7 @@ impl Guest {
         let found = async {
             while !self.seen.contains(wanted) {
                 match self.shown.next().await.expect("shown") {
-                    Some(AttachUpdate::Screen { size, bytes }) => {
+                    Some(AttachUpdate::Screen { size, bytes, .. }) => {
                         self.size = Some(size);
                         self.seen = String::from_utf8_lossy(&bytes).into_owned();
                     }
@@ -209,4 +224,77 @@ async fn an_answer_is_given_by_the_inbox_while_no_terminal_is_attached() {
     stage.answers(provost_event::Seq(asked.seq.0 - 1), yes()).await;
     assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
     assert!(stage.file("made").is_some());
+}
+
+/// Asks for the background colour at each `q`, and tells the answer.
+const ASKS: &str = "stty raw -echo min 0 time 50; printf 'ready\\r\\n'; while :; do \
+                    case $(dd bs=1 count=1 2>/dev/null) in \
+                    q) printf '\\033]11;?\\007'; \
+                    printf 'got %s\\r\\n' \"$(dd bs=100 count=1 2>/dev/null | tr -d '\\033\\007')\";; \
+                    e) exit 0;; esac; done";
+
+#[tokio::test]
+async fn a_persons_terminal_answers_queries_and_provost_when_there_is_none() {
+    let stage = Stage::new();
+    let run = stage.start("asks", Program::shell(ASKS).policy(&stage)).await;
+    let mut person = Guest::terminal(&stage, (40, 120)).await;
+    let mut watcher = Guest::comes(&stage, Role::Watch, None).await;
+    person.sees("ready").await;
+    person.input.send(b"q").await.expect("typed");
+    person.sees("\u{1b}]11;?\u{7}").await;
+    person.input.send(b"\x1b]11;rgb:fafa/fafa/fafa\x07").await.expect("answered");
+    person.sees("got ]11;rgb:fafa/fafa/fafa\r").await;
+    watcher.sees("got ]11;rgb:fafa/fafa/fafa\r").await;
+    assert!(!watcher.seen.contains("]11;?"), "{:?}", watcher.seen);
+    // A terminal that leaves with a query open is answered for.
+    person.input.send(b"q").await.expect("typed");
+    person.sees("\u{1b}]11;?\u{7}").await;
+    person.input.detach().await.expect("detached");
+    watcher.sees("got ]11;rgb:1111/1111/1111").await;
+    let mut page = Guest::comes(&stage, Role::Control, None).await;
+    page.sees("got ]11;rgb:1111/1111/1111").await;
+    page.seen.clear();
+    page.input.send(b"q").await.expect("typed");
+    page.sees("got ]11;rgb:1111/1111/1111").await;
+    page.input.send(b"e").await.expect("typed");
+    assert!(page.hears_of_the_end().await);
+    run.outcome().await;
+}
+
+#[tokio::test]
+async fn a_terminal_that_attaches_gets_what_has_scrolled_off_and_a_copy_does_not() {
+    let stage = Stage::new();
+    let script = "seq -f 'row %g' 1 500; read line";
+    let run = stage.start("rows", Program::shell(script).policy(&stage)).await;
+    stage.sees_event(|event| matches!(event, TerminalEvent::WaitingForInput { .. })).await;
+    let hello = Hello::of_terminal(Role::Control, Some(WindowSize::new(40, 120)), "alice");
+    let (_, mut shown, mut input) = enter(&stage, hello).await.expect("attached");
+    let Ok(Some(AttachUpdate::Screen { scrollback, bytes, .. })) = shown.next().await else {
+        panic!("the screen comes first")
+    };
+    let scrollback = String::from_utf8(scrollback).expect("UTF-8").replace("\u{1b}[m", "");
+    let rows = scrollback.lines().map(str::trim_end).collect::<Vec<_>>();
+    let expected = (1..=rows.len()).map(|row| format!("row {row}")).collect::<Vec<_>>();
+    assert_eq!(rows, expected);
+    assert_eq!(rows.len(), 500 + 1 - 40, "the rest is on the screen");
+    assert!(String::from_utf8_lossy(&bytes).contains("row 500"));
+    let (_, mut copy, _input) = enter(&stage, Hello::new(Role::Watch, None, "bob")).await.expect("attached");
+    assert!(
+        matches!(copy.next().await, Ok(Some(AttachUpdate::Screen { scrollback, .. })) if scrollback.is_empty())
+    );
+    input.send(b"\r").await.expect("typed");
+    run.outcome().await;
+}
+
+#[tokio::test]
+async fn what_an_attended_program_has_shown_before_it_ended_is_seen_by_the_terminal_that_comes() {
+    let stage = Stage::new();
+    let mut policy = Program::shell("echo shown").policy(&stage);
+    let external = policy.agent.external.as_mut().expect("a program");
+    (external.attended, external.submits_goal) = (true, false);
+    let run = stage.start("shows", policy).await;
+    let mut person = Guest::terminal(&stage, (40, 120)).await;
+    person.sees("shown").await;
+    assert!(person.hears_of_the_end().await);
+    run.outcome().await;
 }

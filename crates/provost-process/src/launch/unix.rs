@@ -61,6 +61,9 @@ pub(crate) fn start_apart_from_this<C>(
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     match heard {
         HeardOutput::Standard => command.stdout(Stdio::piped()),
+        HeardOutput::StandardBesideOwnErrors => {
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit())
+        }
         HeardOutput::Errors => command.stderr(Stdio::piped()),
     };
     guard::detach(&mut command);

@@ -1,5 +1,4 @@
-//! The program's output, cut into whole sequences and without its queries, for watchers: their terminals would
-//! answer a query again.
+//! The program's output, cut into whole sequences, with its queries apart: only one terminal may answer a query.
 
 /// A longer sequence is dropped as a whole.
 const SEQUENCE_BYTES_MAX: usize = 1024 * 1024;
@@ -23,6 +22,48 @@ enum At {
     StringEnd,
 }
 
+/// Output in whole sequences and characters.
+#[derive(Default)]
+pub(super) struct WholeOutput {
+    /// All but the queries.
+    pub(super) shown: Vec<u8>,
+    /// The queries, each with the number of shown bytes before it.
+    queries: Vec<(usize, Vec<u8>)>,
+}
+
+impl WholeOutput {
+    pub(super) fn clear(&mut self) {
+        self.shown.clear();
+        self.queries.clear();
+    }
+
+    /// The queries alone, in order.
+    pub(super) fn queries(&self) -> Vec<u8> {
+        self.queries.iter().flat_map(|(_, query)| query.iter().copied()).collect()
+    }
+
+    /// All of it, each query in its place.
+    pub(super) fn with_queries(&self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.shown.len());
+        let mut from = 0;
+        for (at, query) in &self.queries {
+            all.extend_from_slice(self.shown.get(from..*at).unwrap_or_default());
+            all.extend_from_slice(query);
+            from = *at;
+        }
+        all.extend_from_slice(self.shown.get(from..).unwrap_or_default());
+        all
+    }
+
+    fn show(&mut self, bytes: &[u8]) {
+        self.shown.extend_from_slice(bytes);
+    }
+
+    fn ask(&mut self, query: Vec<u8>) {
+        self.queries.push((self.shown.len(), query));
+    }
+}
+
 /// Parses a stream of output.
 #[derive(Default)]
 pub(super) struct LiveOutput {
@@ -32,11 +73,11 @@ pub(super) struct LiveOutput {
 }
 
 impl LiveOutput {
-    /// Appends the complete part to `shown`, without queries; the incomplete part follows in a later call.
-    pub(super) fn pass(&mut self, bytes: &[u8], shown: &mut Vec<u8>) {
+    /// Appends the complete part to `whole`; the incomplete part follows in a later call.
+    pub(super) fn pass(&mut self, bytes: &[u8], whole: &mut WholeOutput) {
         let mut rest = bytes;
         if self.at == At::Text && !self.held.is_empty() {
-            rest = self.finish_character(bytes, shown);
+            rest = self.finish_character(bytes, whole);
         }
         while let Some((first, after)) = rest.split_first() {
             if self.at == At::Text {
@@ -44,38 +85,40 @@ impl LiveOutput {
                 let (text, others) = rest.split_at(text_end.unwrap_or(rest.len()));
                 rest = others;
                 if text_end.is_none() {
-                    self.pass_last_text(text, shown);
+                    self.pass_last_text(text, whole);
                 } else {
-                    shown.extend_from_slice(text);
-                    rest = self.begin(others);
+                    whole.show(text);
+                    rest = self.begin(others, whole);
                 }
             } else {
-                self.step(*first, shown);
+                self.step(*first, whole);
                 rest = after;
             }
         }
     }
 
     /// At an escape or an enquiry.
-    fn begin<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+    fn begin<'a>(&mut self, bytes: &'a [u8], whole: &mut WholeOutput) -> &'a [u8] {
         let Some((first, after)) = bytes.split_first() else { return bytes };
         if *first == ESCAPE {
             self.at = At::Escape;
             self.held.push(ESCAPE);
+        } else {
+            whole.ask(vec![*first]);
         }
         after
     }
 
-    fn step(&mut self, byte: u8, shown: &mut Vec<u8>) {
+    fn step(&mut self, byte: u8, whole: &mut WholeOutput) {
         if self.held.len() < SEQUENCE_BYTES_MAX {
             self.held.push(byte);
         }
         match (self.at, byte) {
             (At::Control | At::Escape, ESCAPE) | (At::StringEnd, 0x20..=0x5b | 0x5d..=0x7e) => {
-                self.restart(byte, shown)
+                self.restart(byte, whole)
             }
             (At::Control | At::Escape | At::Command | At::String | At::StringEnd, 0x18 | 0x1a) => {
-                self.end(shown)
+                self.end(whole)
             }
             (At::Escape, b'[') => self.at = At::Control,
             (At::Escape, b']') => self.at = At::Command,
@@ -83,44 +126,44 @@ impl LiveOutput {
             (At::Escape, 0x30..=0x7e)
             | (At::Control, 0x40..=0x7e)
             | (At::Command, BELL)
-            | (At::StringEnd, b'\\') => self.end(shown),
+            | (At::StringEnd, b'\\') => self.end(whole),
             (At::Command | At::String, ESCAPE) => self.at = At::StringEnd,
             _ => {}
         }
     }
 
     /// The held sequence is cut off by another one, whose bytes so far end with `byte`.
-    fn restart(&mut self, byte: u8, shown: &mut Vec<u8>) {
+    fn restart(&mut self, byte: u8, whole: &mut WholeOutput) {
         let was_in_string = self.at == At::StringEnd;
         self.held.clear();
         self.held.push(ESCAPE);
         self.at = At::Escape;
         if was_in_string {
-            self.step(byte, shown);
+            self.step(byte, whole);
         }
     }
 
-    fn end(&mut self, shown: &mut Vec<u8>) {
-        if self.held.len() < SEQUENCE_BYTES_MAX && !is_query(&self.held) {
-            shown.append(&mut self.held);
-        }
+    fn end(&mut self, whole: &mut WholeOutput) {
         // The memory of a long sequence isn't kept.
-        self.held = Vec::new();
+        let held = std::mem::take(&mut self.held);
+        if held.len() < SEQUENCE_BYTES_MAX {
+            if is_query(&held) { whole.ask(held) } else { whole.show(&held) }
+        }
         self.at = At::Text;
     }
 
     /// The end of a text may cut a character.
-    fn pass_last_text(&mut self, text: &[u8], shown: &mut Vec<u8>) {
+    fn pass_last_text(&mut self, text: &[u8], out: &mut WholeOutput) {
         let continuations = text.iter().rev().take(3).take_while(|byte| *byte & 0xc0 == 0x80).count();
-        let (whole, last) = text.split_at(text.len().saturating_sub(continuations + 1));
+        let (uncut, last) = text.split_at(text.len().saturating_sub(continuations + 1));
         let is_cut = std::str::from_utf8(last).is_err_and(|error| error.error_len().is_none());
-        shown.extend_from_slice(if is_cut { whole } else { text });
+        out.show(if is_cut { uncut } else { text });
         if is_cut {
             self.held.extend_from_slice(last);
         }
     }
 
-    fn finish_character<'a>(&mut self, bytes: &'a [u8], shown: &mut Vec<u8>) -> &'a [u8] {
+    fn finish_character<'a>(&mut self, bytes: &'a [u8], whole: &mut WholeOutput) -> &'a [u8] {
         let mut rest = bytes;
         while let Some((first, after)) = rest.split_first() {
             if first & 0xc0 != 0x80 {
@@ -135,7 +178,7 @@ impl LiveOutput {
         let is_cut = rest.is_empty()
             && std::str::from_utf8(&self.held).is_err_and(|error| error.error_len().is_none());
         if !is_cut {
-            shown.append(&mut self.held);
+            whole.show(&std::mem::take(&mut self.held));
         }
         rest
     }
@@ -189,11 +232,12 @@ mod tests {
 
     fn check(written: &str, expected: &str) {
         for step in 1..=written.len().max(1) {
-            let (mut live, mut shown) = (LiveOutput::default(), Vec::new());
+            let mut live = LiveOutput::default();
+            let mut whole = WholeOutput::default();
             for chunk in written.as_bytes().chunks(step) {
-                live.pass(chunk, &mut shown);
+                live.pass(chunk, &mut whole);
             }
-            assert_eq!(String::from_utf8_lossy(&shown), expected, "{written:?} in steps of {step}");
+            assert_eq!(String::from_utf8_lossy(&whole.shown), expected, "{written:?} in steps of {step}");
         }
     }
 
@@ -210,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_left_out() {
+    fn queries_are_apart_and_known_by_their_place() {
         for query in [
             "\x1b[c",
             "\x1b[0c",
@@ -240,7 +284,13 @@ mod tests {
             "\x05",
             "\x1b[?1;1;0S",
         ] {
-            check(&format!("a{query}€{query}b"), "a€b");
+            let written = format!("a{query}€{query}b");
+            check(&written, "a€b");
+            let mut live = LiveOutput::default();
+            let mut whole = WholeOutput::default();
+            live.pass(written.as_bytes(), &mut whole);
+            assert_eq!(String::from_utf8_lossy(&whole.with_queries()), written);
+            assert_eq!(String::from_utf8_lossy(&whole.queries()), format!("{query}{query}"));
         }
     }
 

@@ -28,6 +28,9 @@ pub struct PtyOptions {
     /// Called with each line that was typed where a secret was asked for while the terminal showed it, so that it can
     /// be removed from what is stored.
     pub exposed: Option<ExposedSecret>,
+    /// How long the program's first queries wait for a person's terminal to answer them; without one they get the
+    /// reader's replies then. Zero: at once.
+    pub awaits_terminal: Duration,
     /// Tells whether the program awaits an answer of its model.
     pub connections: Box<dyn ModelConnections>,
 }
@@ -45,6 +48,7 @@ impl PtyOptions {
             grace: Duration::from_secs(5),
             ledger: None,
             exposed: None,
+            awaits_terminal: Duration::ZERO,
             connections: Box::new(KernelConnections::default()),
         }
     }

@@ -51,6 +51,9 @@ pub trait ScreenReader: Send {
 
     /// The bytes that paint the screen, with its modes, on a reset terminal of its size.
     fn snapshot(&self) -> Vec<u8>;
+
+    /// What has scrolled off the main screen, as far as it is kept: a row a line, the oldest first.
+    fn scrollback(&self) -> Vec<u8>;
 }
 
 /// Makes the reader of a screen of this size, right after the program's start.

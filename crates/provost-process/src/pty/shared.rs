@@ -12,7 +12,7 @@ use super::options::{PtyError, PtySignal, QuitPlan};
 use super::output::Output;
 use super::reader::KernelSample;
 use super::view::TerminalView;
-use super::watcher::WatcherQueue;
+use super::watcher::{WatcherKind, WatcherQueue};
 
 /// Maximum queued inputs, and requests; further callers wait.
 const WAITING_MAX: usize = 64;
@@ -23,7 +23,9 @@ pub(super) enum Ask {
     Signal(PtySignal, oneshot::Sender<Result<(), PtyError>>),
     View(oneshot::Sender<TerminalView>),
     Sample(oneshot::Sender<KernelSample>),
-    Watch(oneshot::Sender<Arc<WatcherQueue>>),
+    Watch(WatcherKind, oneshot::Sender<Arc<WatcherQueue>>),
+    /// A terminal's replies to the program's queries.
+    Reply(Vec<u8>),
     Repaint(Arc<WatcherQueue>),
     End(QuitPlan),
 }

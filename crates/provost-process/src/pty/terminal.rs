@@ -12,13 +12,14 @@ use super::connections::ModelConnections;
 use super::device::Device;
 use super::ending::Ending;
 use super::exposed::ExposedLine;
-use super::live::LiveOutput;
+use super::live::{LiveOutput, WholeOutput};
 use super::options::{EventSubscription, OutputSubscription, PtyOptions, Recorder};
+use super::queries::Queries;
 use super::reader::ScreenReader;
 use super::shared::{Inbox, Shared};
 use super::typing::{Typing, TypingObserver};
 use super::view::TerminalView;
-use super::watcher::WatcherQueue;
+use super::watcher::{WatcherKind, WatcherQueue};
 
 /// Bytes to read before other work.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -32,6 +33,9 @@ const UNSETTLED_MAX: Duration = Duration::from_millis(250);
 /// The least time between two samples, and between two ticks, whichever time the reader requests.
 const SAMPLE_PAUSE_MIN: Duration = Duration::from_millis(5);
 const TICK_PAUSE_MIN: Duration = Duration::from_millis(1);
+
+/// How long the program waits for a person's terminal that takes nothing.
+const STALLED_MAX: Duration = Duration::from_secs(10);
 
 /// The reported signal when the end wasn't observed: the guard was killed, and the child with it.
 const SIGKILL: i32 = 9;
@@ -52,9 +56,12 @@ pub(super) struct Terminal<D> {
     typing: Typing,
     ending: Ending,
     live: LiveOutput,
-    shown: Vec<u8>,
+    whole: WholeOutput,
+    queries: Queries,
     buffer: Vec<u8>,
     watchers: Vec<Arc<WatcherQueue>>,
+    /// Since when the program waits for a person's terminal.
+    stalled_since: Option<Duration>,
     /// The first and the last output since the screen was last settled.
     unsettled: Option<(Duration, Duration)>,
     last_output: Duration,
@@ -87,9 +94,11 @@ impl<D: Device> Terminal<D> {
             typing: Typing::default(),
             ending: Ending::NotAsked,
             live: LiveOutput::default(),
-            shown: Vec::new(),
+            whole: WholeOutput::default(),
+            queries: Queries::new(options.awaits_terminal),
             buffer: vec![0; CHUNK_BYTES],
             watchers: Vec::new(),
+            stalled_since: None,
             unsettled: None,
             last_output: Duration::ZERO,
             last_sample: None,
@@ -98,11 +107,16 @@ impl<D: Device> Terminal<D> {
         }
     }
 
-    /// Whether to read the terminal: neither the output's reader nor the receiver of events is behind.
+    /// Whether to read the terminal: neither the output's reader nor the receiver of events nor a person's terminal is
+    /// behind.
     pub(super) fn reads(&self) -> bool {
         let output_is_full = self.hears_output == OutputSubscription::Wanted && self.shared.output.is_full();
         let events_are_full = self.hears_events == EventSubscription::Wanted && self.shared.events.is_full();
-        !(output_is_full || events_are_full)
+        !(output_is_full || events_are_full || self.is_stalled())
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.watchers.iter().any(|watcher| watcher.is_full())
     }
 
     /// Whether input waits for room in the terminal.
@@ -128,6 +142,8 @@ impl<D: Device> Terminal<D> {
             sample.map(|wish| at(self.last_sample, SAMPLE_PAUSE_MIN, wish)),
             self.settled_at(),
             self.ending.deadline(),
+            self.queries.deadline(),
+            self.stalled_since.map(|since| since.saturating_add(STALLED_MAX)),
             recording.map(|wish| at(self.last_recorder_tick, TICK_PAUSE_MIN, wish)),
         ];
         let now = self.began.elapsed();
@@ -151,14 +167,15 @@ impl<D: Device> Terminal<D> {
         let hidden = if self.reader.exposes_secret() { self.exposed.hidden(bytes) } else { None };
         self.record(|recorder| recorder.output(now, hidden.as_deref().unwrap_or(bytes)));
         let replies = self.reader.output(now, bytes);
+        self.live.pass(bytes, &mut self.whole);
         if self.shared.is_running() {
-            self.typing.reply(&replies);
-            self.go_on_typing();
+            let replies = self.queries.take(now, || self.whole.queries(), replies);
+            self.reply(&replies);
         }
         if self.hears_output == OutputSubscription::Wanted {
             self.shared.output.add(bytes);
         }
-        self.show(bytes);
+        self.show();
         self.last_output = now;
         self.unsettled = Some((self.unsettled.map_or(now, |(first, _)| first), now));
         self.pass_on_events();
@@ -199,6 +216,7 @@ impl<D: Device> Terminal<D> {
         while let Ok(ask) = self.inbox.asks.try_recv() {
             self.answer(ask);
         }
+        self.forget_closed();
         while self.typing.has_room()
             && let Ok(typed) = self.inbox.typed.try_recv()
         {
@@ -239,6 +257,9 @@ impl<D: Device> Terminal<D> {
         if self.settled_at().is_some_and(|at| at <= now) {
             self.settle();
         }
+        let replies = self.queries.due(now);
+        self.reply(&replies);
+        self.give_up_stalled(now);
         if self.recorder.as_ref().and_then(|recorder| recorder.tick_due()).is_some_and(|due| due <= now) {
             self.last_recorder_tick = Some(now);
             self.record(|recorder| recorder.tick(now));
@@ -248,13 +269,43 @@ impl<D: Device> Terminal<D> {
         }
     }
 
-    fn show(&mut self, bytes: &[u8]) {
-        self.live.pass(bytes, &mut self.shown);
-        self.watchers.retain(|watcher| !watcher.is_closed());
-        for watcher in &self.watchers {
-            watcher.add(&self.shown);
+    fn show(&mut self) {
+        self.forget_closed();
+        let asked = self.watchers.iter().rposition(|watcher| watcher.kind() == WatcherKind::Terminal);
+        for (place, watcher) in self.watchers.iter().enumerate() {
+            if Some(place) == asked {
+                watcher.add(&self.whole.with_queries());
+            } else {
+                watcher.add(&self.whole.shown);
+            }
         }
-        self.shown.clear();
+        self.whole.clear();
+    }
+
+    /// Drops closed watchers. What the last terminal hasn't answered is answered in its place.
+    fn forget_closed(&mut self) {
+        self.watchers.retain(|watcher| !watcher.is_closed());
+        let is_any = self.watchers.iter().any(|watcher| watcher.kind() == WatcherKind::Terminal);
+        if self.queries.has_terminal() && !is_any {
+            let replies = self.queries.terminal_left(self.began.elapsed());
+            self.reply(&replies);
+        }
+    }
+
+    fn reply(&mut self, replies: &[u8]) {
+        if self.shared.is_running() {
+            self.typing.reply(replies);
+            self.go_on_typing();
+        }
+    }
+
+    /// A terminal that has taken nothing for long gets a snapshot instead of what it has missed.
+    fn give_up_stalled(&mut self, now: Duration) {
+        if !self.is_stalled() {
+            self.stalled_since = None;
+        } else if now.saturating_sub(*self.stalled_since.get_or_insert(now)) >= STALLED_MAX {
+            self.watchers.iter().filter(|watcher| watcher.is_full()).for_each(|watcher| watcher.spoil());
+        }
     }
 
     fn go_on_typing(&mut self) {

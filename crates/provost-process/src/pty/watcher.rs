@@ -7,10 +7,24 @@ use provost_event::WindowSize;
 use tokio::sync::Notify;
 
 use super::locked;
+use super::options::PtyError;
 use super::shared::{Ask, Shared};
 
-/// Maximum bytes queued for one watcher; beyond that it gets a new snapshot instead.
+/// Maximum bytes queued for one watcher, beyond which a copy gets a new snapshot instead, and the program waits for a
+/// terminal.
 pub const WATCHER_BYTES_MAX: usize = 256 * 1024;
+
+/// What watches a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatcherKind {
+    /// A copy of the screen. It never slows the program, gets none of its queries, and a new snapshot with each new
+    /// size of the window and when it is behind.
+    Copy,
+    /// A person's terminal. Its first snapshot has the scrollback, it misses no output (the program waits for one that
+    /// is behind, for 10 s at most), and a new size brings no snapshot. The newest of all gets the program's queries,
+    /// and its replies go to [`PtySupervisor::reply`](crate::PtySupervisor::reply).
+    Terminal,
+}
 
 /// What a watcher has to paint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,15 +33,16 @@ pub enum Painted {
     Snapshot {
         /// The window's size.
         size: WindowSize,
+        /// What has scrolled off the main screen, a row a line. Empty except in a terminal's first snapshot.
+        scrollback: Vec<u8>,
         /// The bytes to write to the terminal.
         bytes: Vec<u8>,
     },
-    /// Output since then, without its queries: they are answered already.
+    /// Output since then; without its queries, unless this terminal is to answer them.
     Output(Vec<u8>),
 }
 
-/// Watches a terminal, from [`PtySupervisor::watch`](crate::PtySupervisor::watch). The first item is a snapshot. A
-/// watcher never slows the program: a slow one gets a new snapshot instead of what it has missed.
+/// Watches a terminal, from [`PtySupervisor::watch`](crate::PtySupervisor::watch). The first item is a snapshot.
 pub struct Watcher {
     pub(super) queue: Arc<WatcherQueue>,
     pub(super) shared: Arc<Shared>,
@@ -41,28 +56,42 @@ impl Watcher {
     pub async fn next(&mut self) -> Option<Painted> {
         loop {
             match self.queue.take() {
-                Taken::Painted(painted) => return Some(painted),
-                Taken::Stale => {
-                    let repaint = Ask::Repaint(Arc::clone(&self.queue));
-                    self.shared.ask(repaint).await.ok()?;
+                Taken::Painted(painted) => {
+                    if self.queue.has_made_room() {
+                        self.shared.wake();
+                    }
+                    return Some(painted);
                 }
+                Taken::Stale => self.repaint().await.ok()?,
                 Taken::Closed => return None,
                 Taken::Nothing => {}
             }
             self.queue.changed.notified().await;
         }
     }
+
+    /// Replaces what is queued with a new snapshot.
+    ///
+    /// # Errors
+    /// When the program and its descendants have ended.
+    pub async fn repaint(&self) -> Result<(), PtyError> {
+        self.shared.ask(Ask::Repaint(Arc::clone(&self.queue))).await
+    }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
         locked(&self.queue.held).is_closed = true;
+        // The program may wait for it, or for its replies.
+        if self.queue.kind == WatcherKind::Terminal {
+            self.shared.wake();
+        }
     }
 }
 
 /// The queue of one watcher.
-#[derive(Default)]
 pub(super) struct WatcherQueue {
+    kind: WatcherKind,
     held: Mutex<Held>,
     changed: Notify,
 }
@@ -71,6 +100,8 @@ pub(super) struct WatcherQueue {
 struct Held {
     painted: VecDeque<Painted>,
     bytes: usize,
+    /// The program waits for room.
+    is_awaited: bool,
     is_stale: bool,
     is_closed: bool,
 }
@@ -83,13 +114,37 @@ enum Taken {
 }
 
 impl WatcherQueue {
+    pub(super) fn new(kind: WatcherKind) -> Self {
+        Self { kind, held: Mutex::default(), changed: Notify::new() }
+    }
+
+    pub(super) fn kind(&self) -> WatcherKind {
+        self.kind
+    }
+
+    /// Whether the program has to wait for it.
+    pub(super) fn is_full(&self) -> bool {
+        let mut held = locked(&self.held);
+        let is_full = self.kind == WatcherKind::Terminal
+            && !(held.is_closed || held.is_stale)
+            && held.bytes > WATCHER_BYTES_MAX;
+        held.is_awaited |= is_full;
+        is_full
+    }
+
+    /// Whether the program has waited for room that is there now.
+    fn has_made_room(&self) -> bool {
+        let mut held = locked(&self.held);
+        held.bytes <= WATCHER_BYTES_MAX && std::mem::take(&mut held.is_awaited)
+    }
+
     /// Replaces the queue with this snapshot.
-    pub(super) fn repaint(&self, size: WindowSize, bytes: Vec<u8>) {
+    pub(super) fn repaint(&self, size: WindowSize, scrollback: Vec<u8>, bytes: Vec<u8>) {
         let mut held = locked(&self.held);
         held.painted.clear();
         held.bytes = 0;
         held.is_stale = false;
-        held.painted.push_back(Painted::Snapshot { size, bytes });
+        held.painted.push_back(Painted::Snapshot { size, scrollback, bytes });
         drop(held);
         self.changed.notify_one();
     }
@@ -100,7 +155,7 @@ impl WatcherQueue {
             return;
         }
         held.bytes += bytes.len();
-        if held.bytes > WATCHER_BYTES_MAX {
+        if held.bytes > WATCHER_BYTES_MAX && self.kind == WatcherKind::Copy {
             held.become_stale();
         } else if let Some(Painted::Output(last)) = held.painted.back_mut() {
             last.extend_from_slice(bytes);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use provost_event::{Exit, TerminalEvent};
-use provost_process::{PtyError, PtySignal, QuitPlan, QuitStep};
+use provost_process::{PtyError, PtySignal, QuitPlan, QuitStep, WatcherKind};
 
 use crate::pty::{FAR_AWAY, in_time, options, outcome, quit, read_to_end, read_until, start, start_with};
 use crate::support::{Shell, until, zombies};
@@ -158,7 +158,7 @@ async fn dropping_it_leaves_nothing() {
     let shell = Shell::new();
     let terminal = start(&shell, &format!("setsid sh -c \"{STUBBORN}\" & (sleep 1000 &) ; {STUBBORN}")).await;
     read_until(&terminal, "ready").await;
-    let mut watcher = terminal.watch().await.unwrap();
+    let mut watcher = terminal.watch(WatcherKind::Copy).await.unwrap();
     drop(terminal);
     shell.until_nothing_left().await;
     until("the guard is reaped", || zombies() == 0).await;

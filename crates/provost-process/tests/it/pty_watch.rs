@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use provost_event::{Exit, WindowSize};
-use provost_process::{Painted, Watcher};
+use provost_process::{Painted, Watcher, WatcherKind};
 use provost_terminal::Screen;
 
 use crate::pty::{in_time, options, quit, read_until, start, start_with};
@@ -24,7 +24,7 @@ impl Looker {
 
     async fn next(&mut self) -> bool {
         match in_time("something to paint", self.watcher.next()).await {
-            Some(Painted::Snapshot { size, bytes }) => {
+            Some(Painted::Snapshot { size, bytes, .. }) => {
                 self.screen = Screen::new(size);
                 self.screen.feed(&bytes);
                 self.snapshots += 1;
@@ -62,7 +62,7 @@ async fn whenever_one_joins_it_sees_what_the_program_shows() {
     let mut lookers = Vec::new();
     let mut changes = terminal.changes();
     while terminal.is_running() && lookers.len() < 40 {
-        lookers.push(Looker::new(terminal.watch().await.unwrap()));
+        lookers.push(Looker::new(terminal.watch(WatcherKind::Copy).await.unwrap()));
         tokio::select! {
             _ = changes.next() => {}
             () = tokio::time::sleep(Duration::from_millis(3)) => {}
@@ -92,7 +92,7 @@ async fn a_slow_one_gets_a_new_snapshot_and_delays_no_other() {
     let mut options = options();
     options.hears_output = provost_process::OutputSubscription::Unwanted;
     let terminal = start_with(&shell, script, options).await;
-    let mut looker = Looker::new(terminal.watch().await.unwrap());
+    let mut looker = Looker::new(terminal.watch(WatcherKind::Copy).await.unwrap());
     while looker.screen.rows()[0] != "ready" {
         assert!(looker.next().await);
     }
@@ -116,7 +116,7 @@ async fn a_new_size_is_a_new_snapshot() {
     let shell = Shell::new();
     let terminal = start(&shell, "echo ready; read x").await;
     read_until(&terminal, "ready").await;
-    let mut watcher = terminal.watch().await.unwrap();
+    let mut watcher = terminal.watch(WatcherKind::Copy).await.unwrap();
     terminal.resize(WindowSize::new(7, 20)).await.unwrap();
     loop {
         if let Painted::Snapshot { size: WindowSize { rows: 7, cols: 20 }, .. } =
@@ -133,7 +133,7 @@ async fn one_who_comes_after_the_end_sees_the_last_screen() {
     let shell = Shell::new();
     let terminal = start(&shell, "echo last words; exit 3").await;
     assert_eq!(in_time("the end", terminal.gone()).await, Exit::Code(3));
-    let mut looker = Looker::new(terminal.watch().await.unwrap());
+    let mut looker = Looker::new(terminal.watch(WatcherKind::Copy).await.unwrap());
     looker.run_to_end().await;
     assert_eq!(looker.screen.rows()[0], "last words");
     let view = terminal.view().await.unwrap();
@@ -152,4 +152,37 @@ async fn a_change_is_told_when_the_screen_has_settled() {
         view = in_time("a change", changes.next()).await.unwrap();
     }
     assert_eq!(view.fingerprint, terminal.view().await.unwrap().fingerprint);
+}
+
+#[tokio::test]
+async fn a_terminal_misses_nothing_however_slowly_it_takes_it_and_the_program_waits() {
+    let mut options = options();
+    options.hears_output = provost_process::OutputSubscription::Unwanted;
+    let shell = Shell::new();
+    let terminal = start_with(&shell, "read go; seq 1 300000; echo the end", options).await;
+    let mut watcher = terminal.watch(WatcherKind::Terminal).await.unwrap();
+    terminal.send_input("\r").await.unwrap();
+    // It writes as much as it can while nothing is taken.
+    let mut last = String::new();
+    while !last.parse::<u32>().is_ok_and(|number| number > 39_030) {
+        let rows = in_time("a view", terminal.view()).await.unwrap().rows;
+        last = rows.into_iter().rev().find(|row| !row.is_empty()).unwrap_or_default();
+    }
+    let mut seen = Vec::new();
+    while let Some(painted) = in_time("something to paint", watcher.next()).await {
+        match painted {
+            Painted::Snapshot { scrollback, bytes, .. } => {
+                assert!(seen.is_empty(), "a snapshot amid the output");
+                seen.extend(scrollback);
+                seen.extend(bytes);
+            }
+            Painted::Output(bytes) => seen.extend(bytes),
+        }
+    }
+    let text = String::from_utf8_lossy(&seen);
+    let numbers =
+        text.split("\r\n").filter_map(|line| line.rsplit(['H', 'm', 'J', 'K']).next()?.parse::<u32>().ok());
+    let missing = numbers.fold(1, |next, number| if number == next { next + 1 } else { next });
+    assert_eq!(missing, 300_001, "the first that is missing");
+    assert!(text.contains("the end"));
 }

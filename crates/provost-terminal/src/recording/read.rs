@@ -13,9 +13,9 @@ use super::{Recording, RecordingError, RecordingStep};
 use crate::{KernelSample, Label};
 use provost_process::is_shell;
 
-const RAW: &str = ".raw.jsonl";
-const KERNEL: &str = ".proc.jsonl";
-const ABOUT: &str = ".json";
+pub(super) const RAW: &str = ".raw.jsonl";
+pub(super) const KERNEL: &str = ".proc.jsonl";
+pub(super) const ABOUT: &str = ".json";
 
 #[derive(Deserialize)]
 struct RawLine {
@@ -36,6 +36,12 @@ struct KernelLine {
     tty_read: Option<bool>,
     #[serde(default)]
     procs: Vec<ProcessLine>,
+    /// When the youngest tool was started, in seconds since the program's start.
+    #[serde(default)]
+    tool: Option<f64>,
+    /// Whether the program awaits an answer over the network.
+    #[serde(default)]
+    awaits: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -110,13 +116,13 @@ impl Recording {
     }
 }
 
-fn base(path: &Path) -> PathBuf {
+pub(super) fn base(path: &Path) -> PathBuf {
     let text = path.to_string_lossy();
     let ending = [RAW, KERNEL, ".cast", ABOUT].into_iter().find(|ending| text.ends_with(ending));
     ending.and_then(|ending| text.strip_suffix(ending)).map_or_else(|| path.to_owned(), PathBuf::from)
 }
 
-fn with(base: &Path, ending: &str) -> PathBuf {
+pub(super) fn with(base: &Path, ending: &str) -> PathBuf {
     let mut path = base.as_os_str().to_owned();
     path.push(ending);
     PathBuf::from(path)
@@ -175,7 +181,13 @@ const fn exit(status: i32) -> Exit {
 }
 
 fn sample(line: &KernelLine) -> KernelSample {
-    let modes = KernelSample { echo: line.echo, canonical: line.icanon, ..KernelSample::default() };
+    let modes = KernelSample {
+        echo: line.echo,
+        canonical: line.icanon,
+        tool_started: line.tool.map(seconds),
+        awaits_answer: line.awaits,
+        ..KernelSample::default()
+    };
     let Some(foreground) = line.fg.filter(|group| *group > 0) else {
         // There is no foreground group (yet, or any more): no process reads, and the listed processes are the
         // kernel's own.

@@ -34,13 +34,16 @@ pub(crate) struct Emulator {
     partial: Vec<u8>,
     /// Whether the program has ever painted a synchronized update.
     pub(crate) has_updates: bool,
+    /// Rows are kept that have scrolled off.
+    keeps_rows: bool,
 }
 
 impl Emulator {
-    pub(crate) fn new(size: WindowSize) -> Self {
+    /// Keeps up to `kept_rows` rows that have scrolled off.
+    pub(crate) fn new(size: WindowSize, kept_rows: usize) -> Self {
         let (rows, cols) = super::cells(size);
         Self {
-            parser: vt100::Parser::new_with_callbacks(rows, cols, 0, SignalQueue::default()),
+            parser: vt100::Parser::new_with_callbacks(rows, cols, kept_rows, SignalQueue::default()),
             kept: Kept::default(),
             title: String::new(),
             titles: Vec::new(),
@@ -48,6 +51,7 @@ impl Emulator {
             replies: Replies::default(),
             partial: Vec::new(),
             has_updates: false,
+            keeps_rows: kept_rows > 0,
         }
     }
 
@@ -92,8 +96,8 @@ impl Emulator {
             return;
         }
         let grid = self.kept.grid(self.is_alternate());
-        let scrolls_as_a_whole = grid.region.is_none() && !grid.origin;
-        match without_what_scrolls_off(bytes, self.size().0).filter(|_| scrolls_as_a_whole) {
+        let may_skip = grid.region.is_none() && !grid.origin && !self.keeps_rows;
+        match without_what_scrolls_off(bytes, self.size().0).filter(|_| may_skip) {
             Some(rest) => {
                 self.parser.process(&rest.colours);
                 self.parser.process(rest.text);

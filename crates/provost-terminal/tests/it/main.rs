@@ -27,6 +27,8 @@ mod query;
 #[cfg(test)]
 mod questions;
 #[cfg(test)]
+mod recording;
+#[cfg(test)]
 mod score;
 #[cfg(test)]
 mod screen;

@@ -248,3 +248,36 @@ fn a_snapshot_carries_what_is_in_force() {
     assert_eq!((shown(&second), second.modes()), (shown(&first), first.modes()));
     assert_eq!(second.runs(0), first.runs(0));
 }
+
+/// The texts of the rows that have scrolled off.
+fn scrolled(screen: &Screen) -> Vec<String> {
+    let text = String::from_utf8(screen.scrollback()).expect("UTF-8").replace("\x1b[m", "");
+    text.lines().map(|row| row.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn what_scrolls_off_the_main_screen_is_kept_in_its_colours() {
+    let mut screen = Screen::with_history(WindowSize::new(3, 10));
+    screen.feed(b"\x1b[31mred\x1b[m\r\ntwo\r\nthree\r\nfo");
+    screen.feed(b"ur\r\nfive\r\n");
+    assert_eq!(scrolled(&screen).first().map(String::as_str), Some("\x1b[31mred"));
+    assert_eq!(scrolled(&screen)[1..], ["two", "three"]);
+    // What a full-screen program paints doesn't count; the main screen is there again afterwards.
+    screen.feed(b"\x1b[?1049h");
+    screen.feed("over\r\n".repeat(50).as_bytes());
+    screen.feed(b"\x1b[?1049l");
+    screen.feed(b"six\r\n");
+    assert_eq!(scrolled(&screen)[1..], ["two", "three", "four"]);
+    assert!(Screen::new(WindowSize::new(3, 10)).scrollback().is_empty());
+}
+
+#[test]
+fn of_a_flood_the_last_rows_are_kept() {
+    let mut screen = Screen::with_history(WindowSize::new(24, 80));
+    let lines = (1..=1_000_000).map(|number| format!("line {number}\r\n")).collect::<String>();
+    lines.as_bytes().chunks(60_000).for_each(|chunk| screen.feed(chunk));
+    let rows = scrolled(&screen);
+    assert_eq!(rows.len(), 10_000);
+    assert_eq!(rows.last().map(String::as_str), Some("line 999977"));
+    assert_eq!(rows.first().map(String::as_str), Some("line 989978"));
+}

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::{Exit, TerminalEvent};
-use provost_process::Painted;
+use provost_process::{Painted, WatcherKind};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use super::super::wire::{self, AttachUpdate, FrameReader, FromClient, Hello, Role, VERSION, Welcome};
+use super::super::wire::{
+    self, AttachUpdate, Display, FrameReader, FromClient, Hello, Role, VERSION, Welcome,
+};
+use super::replies::{ReplySplitter, SplitInput};
 use super::{Booth, GUESTS_MAX, GuestSlot};
 
 /// How long a client may take to send its hello.
@@ -45,7 +48,8 @@ pub(super) async fn serve(stream: UnixStream, booth: Arc<Booth>) {
     if hello.role.is_noted() {
         booth.notes.note(TerminalEvent::Attached { by: by.clone() }).await;
     }
-    if let Err(error) = attend(&booth, &guest_slot, hello.role, frames, to).await {
+    let guest = Guest { booth: &booth, slot: &guest_slot, role: hello.role, kind: kind_of(&hello) };
+    if let Err(error) = guest.attend(frames, to).await {
         tracing::debug!(%error, "an attached terminal was cut off");
     }
     drop(guest_slot);
@@ -62,63 +66,113 @@ fn name_of(hello: &Hello) -> String {
     }
 }
 
-async fn attend(
-    booth: &Booth,
-    guest_slot: &GuestSlot,
-    role: Role,
-    frames: FrameReader<OwnedReadHalf>,
-    to: OwnedWriteHalf,
-) -> io::Result<()> {
-    let (keys, typed) = mpsc::channel(INPUTS_MAX);
-    let repaint = Notify::new();
-    let ear = Ear { guest_slot, role, keys, repaint: &repaint };
-    let mut typing = pin!(hand_on(booth, typed));
-    tokio::select! {
-        shown = show(booth, to, &repaint) => shown,
-        heard = ear.listen(frames) => {
-            // Input that was typed before the client detached counts; a program that doesn't read isn't waited
-            // for.
-            let _ = timeout(LAST_KEYS_MAX, typing).await;
-            heard
-        }
-        () = &mut typing => Ok(()),
+/// A terminal that may not type can't answer either.
+const fn kind_of(hello: &Hello) -> WatcherKind {
+    match (hello.display, hello.role) {
+        (Display::Terminal, Role::Control) => WatcherKind::Terminal,
+        (Display::Terminal, Role::Watch | Role::Look) | (Display::Copy, _) => WatcherKind::Copy,
     }
 }
 
-/// Sends what is painted, until the program ends.
-async fn show(booth: &Booth, mut to: OwnedWriteHalf, repaint: &Notify) -> io::Result<()> {
-    let (mut standing, mut gone) = (booth.standing.clone(), booth.gone.subscribe());
-    let mut state = standing.borrow_and_update().state;
-    wire::write(&mut to, &AttachUpdate::Welcome(Welcome { program: booth.program.clone(), state })).await?;
-    let mut watcher = booth.pty.watch().await.ok();
-    loop {
-        let next = async {
-            match &mut watcher {
-                Some(watcher) => watcher.next().await,
-                None => std::future::pending().await,
-            }
-        };
+/// An attached terminal.
+struct Guest<'a> {
+    booth: &'a Booth,
+    slot: &'a GuestSlot,
+    role: Role,
+    kind: WatcherKind,
+}
+
+impl Guest<'_> {
+    async fn attend(&self, frames: FrameReader<OwnedReadHalf>, to: OwnedWriteHalf) -> io::Result<()> {
+        let (keys, typed) = mpsc::channel(INPUTS_MAX);
+        let repaint = Notify::new();
+        let ear = Ear { guest_slot: self.slot, role: self.role, keys, repaint: &repaint };
+        let mut typing = pin!(self.hand_on(typed));
         tokio::select! {
-            biased;
-            painted = next => match painted {
-                Some(painted) => wire::write(&mut to, &shown(painted)).await?,
-                None => watcher = None,
-            },
-            Ok(()) = standing.changed() => {
-                let now = standing.borrow_and_update().state;
-                if std::mem::replace(&mut state, now) != now {
-                    wire::write(&mut to, &AttachUpdate::State(now)).await?;
-                }
+            shown = self.show(to, &repaint) => shown,
+            heard = ear.listen(frames) => {
+                // Input that was typed before the client detached counts; a program that doesn't read isn't waited
+                // for.
+                let _ = timeout(LAST_KEYS_MAX, typing).await;
+                heard
             }
-            () = repaint.notified() => watcher = booth.pty.watch().await.ok(),
-            exit = is_gone(&mut gone) => return wire::write(&mut to, &AttachUpdate::Gone(exit)).await,
+            () = &mut typing => Ok(()),
+        }
+    }
+
+    /// Sends what is painted, until the program ends.
+    async fn show(&self, mut to: OwnedWriteHalf, repaint: &Notify) -> io::Result<()> {
+        let booth = self.booth;
+        let mut standing = booth.standing.clone();
+        let mut gone = booth.gone.subscribe();
+        let mut size = booth.present_size.subscribe();
+        let mut fitted = self.slot.fits(*size.borrow_and_update());
+        let mut state = standing.borrow_and_update().state;
+        let welcome = Welcome { program: booth.program.clone(), state };
+        wire::write(&mut to, &AttachUpdate::Welcome(welcome)).await?;
+        let mut watcher = booth.pty.watch(self.kind).await.ok();
+        loop {
+            let next = async {
+                match &mut watcher {
+                    Some(watcher) => watcher.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let repaints = tokio::select! {
+                biased;
+                painted = next => {
+                    match painted {
+                        Some(painted) => wire::write(&mut to, &shown(painted)).await?,
+                        None => watcher = None,
+                    }
+                    false
+                },
+                Ok(()) = standing.changed() => {
+                    let now = standing.borrow_and_update().state;
+                    if std::mem::replace(&mut state, now) != now {
+                        wire::write(&mut to, &AttachUpdate::State(now)).await?;
+                    }
+                    false
+                }
+                // A terminal whose own new size this is has what it shows; a copy gets a snapshot unasked.
+                Ok(()) = size.changed() => {
+                    let fits = self.slot.fits(*size.borrow_and_update());
+                    !(std::mem::replace(&mut fitted, fits) && fits) && self.kind == WatcherKind::Terminal
+                }
+                () = repaint.notified() => true,
+                exit = is_gone(&mut gone) => return wire::write(&mut to, &AttachUpdate::Gone(exit)).await,
+            };
+            if let Some(watcher) = watcher.as_ref().filter(|_| repaints) {
+                // A program that has ended paints nothing more.
+                let _ = watcher.repaint().await;
+            }
+        }
+    }
+
+    /// Writes the client's input to the program, until it detaches. A program that doesn't read blocks only this
+    /// task.
+    async fn hand_on(&self, mut typed: mpsc::Receiver<Vec<u8>>) {
+        let mut splitter = ReplySplitter::default();
+        while let Some(bytes) = typed.recv().await {
+            let input = match self.kind {
+                WatcherKind::Terminal => splitter.split(bytes),
+                WatcherKind::Copy => SplitInput::of_keys(bytes),
+            };
+            // A program that has ended reads no input.
+            if !input.replies.is_empty() {
+                let _ = self.booth.pty.reply(&input.replies).await;
+            }
+            if !input.keys.is_empty() {
+                self.booth.key_was_typed();
+                let _ = self.booth.pty.input_raw(&input.keys).await;
+            }
         }
     }
 }
 
 fn shown(painted: Painted) -> AttachUpdate {
     match painted {
-        Painted::Snapshot { size, bytes } => AttachUpdate::Screen { size, bytes },
+        Painted::Snapshot { size, scrollback, bytes } => AttachUpdate::Screen { size, scrollback, bytes },
         Painted::Output(bytes) => AttachUpdate::Output(bytes),
     }
 }
@@ -127,15 +181,6 @@ async fn is_gone(gone: &mut tokio::sync::watch::Receiver<Option<Option<Exit>>>) 
     match gone.wait_for(Option::is_some).await {
         Ok(exit) => (*exit).flatten(),
         Err(_) => None,
-    }
-}
-
-/// Writes the client's input to the program, until it detaches. A program that doesn't read blocks only this task.
-async fn hand_on(booth: &Booth, mut typed: mpsc::Receiver<Vec<u8>>) {
-    while let Some(bytes) = typed.recv().await {
-        booth.key_was_typed();
-        // A program that has ended reads no input.
-        let _ = booth.pty.input_raw(&bytes).await;
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::device::{Device, Order};
 use super::super::ending::Next;
 use super::super::options::{PtyError, PtySignal, QuitPlan};
 use super::super::shared::{Ask, Keys, Typed};
-use super::super::watcher::WatcherQueue;
+use super::super::watcher::{WatcherKind, WatcherQueue};
 use super::{SIGKILL, Terminal};
 
 impl<D: Device> Terminal<D> {
@@ -22,8 +22,12 @@ impl<D: Device> Terminal<D> {
                 drop(answer.send(self.reader.view(self.size, self.last_output)));
             }
             Ask::Sample(answer) => drop(answer.send(self.device.sample(None))),
-            Ask::Watch(answer) => self.begin_watch(answer),
-            Ask::Repaint(queue) => queue.repaint(self.size, self.reader.snapshot()),
+            Ask::Watch(kind, answer) => self.begin_watch(kind, answer),
+            Ask::Reply(bytes) => {
+                self.queries.answered();
+                self.reply(&bytes);
+            }
+            Ask::Repaint(queue) => queue.repaint(self.size, Vec::new(), self.reader.snapshot()),
             Ask::End(plan) => {
                 let next = self.ending.ask(self.began.elapsed(), plan);
                 if let Some(next) = next {
@@ -46,7 +50,7 @@ impl<D: Device> Terminal<D> {
             .resize(size)
             .map_err(|source| PtyError::Refused { attempt: "take another size", source })?;
         self.record(|recorder| recorder.resize(now, size));
-        for watcher in &self.watchers {
+        for watcher in self.watchers.iter().filter(|watcher| watcher.kind() == WatcherKind::Copy) {
             watcher.spoil();
         }
         self.unsettled = Some((self.unsettled.map_or(now, |(first, _)| first), now));
@@ -63,9 +67,14 @@ impl<D: Device> Terminal<D> {
     }
 
     /// The snapshot and its position in the output are taken at once: no output is lost or doubled in between.
-    fn begin_watch(&mut self, answer: oneshot::Sender<Arc<WatcherQueue>>) {
-        let queue = Arc::<WatcherQueue>::default();
-        queue.repaint(self.size, self.reader.snapshot());
+    fn begin_watch(&mut self, kind: WatcherKind, answer: oneshot::Sender<Arc<WatcherQueue>>) {
+        let queue = Arc::new(WatcherQueue::new(kind));
+        let is_terminal = kind == WatcherKind::Terminal;
+        let scrollback = if is_terminal { self.reader.scrollback() } else { Vec::new() };
+        queue.repaint(self.size, scrollback, self.reader.snapshot());
+        if is_terminal {
+            queue.add(&self.queries.terminal_came(self.began.elapsed()));
+        }
         if self.shared.status.borrow().is_gone {
             queue.close();
         } else {
