@@ -82,7 +82,7 @@ pub struct ToolOutput {
     pub tools: Vec<ToolSpec>,
     /// What the tool asks the user first, which may take days: then nothing else of this counts, and the call is made
     /// again with the answer as [`ToolContext::answer`], or not at all.
-    pub asks: Option<CallQuestion>,
+    pub asks: Option<Box<CallQuestion>>,
 }
 
 impl ToolOutput {

@@ -257,8 +257,8 @@ impl Connection {
         let mut raw = Vec::new();
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
-            let mut request = ListToolsRequest::default();
-            request.params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+            let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+            let request = ListToolsRequest { params, ..ListToolsRequest::default() };
             let page = timeout(PAGE_MAX, self.service.send_request(ClientRequest::ListToolsRequest(request)));
             let page = page.await.map_err(|_| {
                 CallFailure::Answered(format!("it didn't list its tools within {} s", PAGE_MAX.as_secs()))

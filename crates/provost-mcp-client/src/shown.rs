@@ -24,7 +24,7 @@ fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.peek() {
         Some('[') => {
             rest.next();
-            while let Some(c) = rest.next() {
+            for c in rest.by_ref() {
                 if ('@'..='~').contains(&c) {
                     return;
                 }

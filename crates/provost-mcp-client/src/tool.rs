@@ -89,7 +89,8 @@ impl McpTool {
         };
         let message = format!("The MCP server {server} asks: {}", question.message);
         let schema = Json::of(&question.schema).unwrap_or_else(|_| Json::empty_object());
-        ToolOutput { asks: Some(CallQuestion { message, schema, state }), ..ToolOutput::ok("") }
+        let asks = Box::new(CallQuestion { message, schema, state });
+        ToolOutput { asks: Some(asks), ..ToolOutput::ok("") }
     }
 
     fn failed(&self, failure: &CallFailure) -> ToolOutput {

@@ -46,8 +46,8 @@ pub use agents::{
     AgentOpening, AgentOpenings, AgentsRead, RunAgent, RunAgentState, agent_openings, goal_state_of,
 };
 pub use approvals::{
-    Approval, ApprovalQuestion, OpenApprovals, RunApprovals, ToolQuestion, answer_to, awaits_answer, last_answer,
-    open_approvals, open_in, open_of, question_at, questions_of, short_id,
+    Approval, ApprovalQuestion, OpenApprovals, RunApprovals, ToolQuestion, answer_to, awaits_answer,
+    last_answer, open_approvals, open_in, open_of, question_at, questions_of, short_id,
 };
 pub use changes::{ChangedFile, ChangedFileState, RunChanges};
 pub use checked::{

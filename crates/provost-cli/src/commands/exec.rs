@@ -82,7 +82,8 @@ impl PersonsTerminal {
     /// That of this process.
     fn here(variables: &Variables) -> Self {
         let known = OF_TERMINAL.into_iter().filter_map(|name| Some((name, variables.get(name)?)));
-        let known = known.filter(|(name, value)| !value.is_empty() && !(*name == "TERM" && *value == "dumb"));
+        let known = known.filter(|(_, value)| !value.is_empty());
+        let known = known.filter(|(name, value)| *name != "TERM" || *value != "dumb");
         let variables = known.map(|(name, value)| (name.to_owned(), value.clone())).collect();
         Self { size: size(), variables }
     }

@@ -64,12 +64,12 @@ use self::descent::Act;
 pub(crate) use self::descent::mark;
 pub(crate) use self::find::find;
 use crate::cli::{
-    AcpArgs, ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackgroundArgs, BackupArgs, CancelArgs, CheckArgs, CostArgs,
-    DemoArgs, DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs, FlowCommand, ForkArgs,
-    GatewayArgs, GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand, ModelsArgs, PolicyCommand,
-    ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs, RunArgs, SandboxCommand,
-    SayArgs, SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs, TrustArgs,
-    UnattendedArgs,
+    AcpArgs, ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackgroundArgs, BackupArgs, CancelArgs,
+    CheckArgs, CostArgs, DemoArgs, DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs,
+    FlowCommand, ForkArgs, GatewayArgs, GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand,
+    ModelsArgs, PolicyCommand, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs,
+    RunArgs, SandboxCommand, SayArgs, SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs,
+    TrustArgs, UnattendedArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;

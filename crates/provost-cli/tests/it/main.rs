@@ -53,6 +53,7 @@ mod cost;
 mod demo;
 #[cfg(test)]
 mod detached;
+#[cfg(test)]
 mod diff;
 #[cfg(test)]
 mod end_checks;

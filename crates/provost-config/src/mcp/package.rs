@@ -185,7 +185,7 @@ fn is_exact(version: &str) -> bool {
     let core = version.split(['-', '+']).next().unwrap_or_default();
     let parts = core.split('.').collect::<Vec<_>>();
     let is_number = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-    version.chars().all(fits) && parts.len() >= 2 && parts.iter().all(|part| is_number(&part))
+    version.chars().all(fits) && parts.len() >= 2 && parts.iter().all(is_number)
 }
 
 #[cfg(test)]

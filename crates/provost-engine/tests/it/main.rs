@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod asked_again;
+#[cfg(test)]
 mod asking_tools;
 #[cfg(test)]
 mod call_forms;

@@ -76,7 +76,7 @@ impl HarnessExecutor {
         let changes = self.changes(run).await;
         ToolResult {
             tools: output.tools,
-            asks: output.asks.map(Box::new),
+            asks: output.asks,
             status: output.status,
             output: text,
             images,

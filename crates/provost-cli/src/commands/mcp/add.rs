@@ -37,7 +37,7 @@ pub(super) fn add(args: &McpAddArgs) -> anyhow::Result<Exit> {
         let hint = format!("`provost mcp remove {name}` removes it");
         return Err(Refusal::new(format!("there is an MCP server `{name}` already"), hint).into());
     }
-    added(&[name.clone()], &folders.user_file)
+    added(std::slice::from_ref(name), &folders.user_file)
 }
 
 fn added(names: &[String], file: &Path) -> anyhow::Result<Exit> {

@@ -88,9 +88,8 @@ fn tools(setup: &ServerSetup, pins: &Pins) -> Vec<McpToolView> {
 /// The program that a command starts, with its fingerprint.
 fn program(command: &str, folder: &Path) -> Option<McpProgram> {
     let path = found(command, folder)?;
-    let facts = path.metadata().ok().filter(|facts| facts.is_file() && facts.len() <= PROGRAM_BYTES_MAX)?;
-    drop(facts);
-    let bytes = std::fs::read(&path).ok()?;
+    let is_read = path.metadata().is_ok_and(|facts| facts.is_file() && facts.len() <= PROGRAM_BYTES_MAX);
+    let bytes = is_read.then(|| std::fs::read(&path).ok())??;
     Some(McpProgram { path: path.display().to_string(), blake3: blake3::hash(&bytes).to_hex().to_string() })
 }
 

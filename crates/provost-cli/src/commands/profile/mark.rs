@@ -74,7 +74,7 @@ pub(super) fn ask(
 fn proposal(moment: &Moment, predictions: &[Prediction]) -> EventKind {
     let span = moment.begin.as_secs_f64() - ABOUT..=moment.end.as_secs_f64() + ABOUT;
     let seen = predictions.iter().filter(|seen| span.contains(&seen.t)).map(|seen| seen.kind);
-    seen.filter(|kind| kind.needs_human()).last().unwrap_or(EventKind::Working)
+    seen.rev().find(|kind| kind.needs_human()).unwrap_or(EventKind::Working)
 }
 
 fn show(moment: &Moment, (number, of): (usize, usize), proposed: EventKind) -> anyhow::Result<()> {

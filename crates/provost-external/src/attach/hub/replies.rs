@@ -151,7 +151,7 @@ mod tests {
         let mut splitter = ReplySplitter::default();
         let (mut replies, mut keys) = (String::new(), String::new());
         for read in reads {
-            let input = splitter.split(read.as_bytes().to_vec());
+            let input = splitter.split(Vec::from(read.as_bytes()));
             replies.push_str(&String::from_utf8_lossy(&input.replies));
             keys.push_str(&String::from_utf8_lossy(&input.keys));
         }
