@@ -41,6 +41,7 @@ mod questions;
 mod render;
 mod reports;
 mod signals;
+mod stands_for;
 mod typing;
 mod unattended;
 mod watcher;

@@ -68,7 +68,8 @@ pub(crate) fn channel(policy: &ExternalPolicy, profile: &Profile) -> Result<Chan
     let is_there = profile.channel.is_some();
     let asks = profile.channel.as_ref().is_some_and(format::asks);
     match policy.channel {
-        Channel::Terminal => Ok(Channel::Terminal),
+        // Only a command that passes its streams on has them, and drives the program by them.
+        Channel::Terminal | Channel::Streams => Ok(Channel::Terminal),
         Channel::Auto if asks && policy.submits_goal && !policy.attended => Ok(Channel::Structured),
         Channel::Auto => Ok(Channel::Terminal),
         Channel::Structured if is_there => Ok(Channel::Structured),

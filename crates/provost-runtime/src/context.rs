@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use provost_config::{Folders, Problems, Settings, Settled, Skill, Skills};
 use provost_event::{RunPolicy, SandboxMode};
+use provost_external::PassedStreams;
 use provost_harness::{HarnessCallback, Observers, Redactor};
 use provost_power::{KeepAwake, KeepAwakeOptions};
 use provost_tools::SkillText;
@@ -45,6 +46,8 @@ pub struct RunContext {
     pub(crate) variables: Variables,
     /// Whether Provost's own git looks from a box.
     pub(crate) boxes_git: bool,
+    /// The standard streams of this process, for a program that gets them.
+    pub(crate) streams: Option<PassedStreams>,
 }
 
 /// What external programs among a run's agents are run with.
@@ -98,6 +101,7 @@ impl RunContext {
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
             env: commands_env(settings, variables),
             hidden: hidden(settings),
+            streams: None,
         }
     }
 }
@@ -120,6 +124,13 @@ impl RunContext {
     #[must_use]
     pub fn with_bell(mut self, bell: Option<Bell>) -> Self {
         self.notifying.bell = bell;
+        self
+    }
+
+    /// The same, where a program whose policy says so gets the standard streams of this process.
+    #[must_use]
+    pub fn with_streams(mut self, streams: Option<PassedStreams>) -> Self {
+        self.streams = streams;
         self
     }
 

@@ -11,12 +11,13 @@ use provost_harness::{Goal, without_keys};
 use provost_terminal::Profile;
 
 use super::backend_to_show;
-use super::run::{Ready, read_file, read_stdin, tell, with_stdin};
+use super::run::{Ready, Shape, read_file, read_stdin, tell, with_stdin};
 use super::target::Target;
 use crate::attached::{must_be_terminal, size};
 use crate::cli::{ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
+use crate::stands_for::StandsFor;
 use crate::wiring::attended;
 use provost_runtime::require;
 use provost_runtime::{Manner, Team, Variables, WantedProgram, external_policy, metering_of, profile_of};
@@ -39,7 +40,10 @@ pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
         must_be_terminal("provost exec", UNATTENDED)?;
     }
     let prompt = prompt(&args)?;
-    tell_of_unread("; `--prompt -` tells it to the program, --stdin adds it to what that is told");
+    let passes_streams = args.channel == ChannelArg::Streams;
+    if !passes_streams {
+        tell_of_unread("; `--prompt -` tells it to the program, --stdin adds it to what that is told");
+    }
     let ready = Ready::new(&args.work(), args.flags())?;
     require(&ready.place.trust(), &ready.settled.project)?;
     let (program, program_args) = command(&args, &ready.folder, &ready.variables)?;
@@ -47,7 +51,7 @@ pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
     let profile = profile_of(&profiles, args.profile.as_deref(), (&program, &program_args))?;
     may_be_spoken_to(args.channel, &profile, &args)?;
     let metering = metering_of(&ready.settled, &profile, &ready.variables);
-    if args.must_be_metered && metering != Metering::Gateway {
+    if args.stands_for_program && metering != Metering::Gateway {
         let what = "no provider of the model gateway can be called: none has its key";
         let remedy =
             "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name another provider in [gateway]";
@@ -65,13 +69,21 @@ pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
     let channel = args.channel.into();
     let wanted = WantedProgram { program, args: program_args, profile, channel, manner, metering };
     let policy = attended(external_policy(&ready.settled, &team, &ready.folder, wanted));
+    let stands_for = match args.stands_for_program {
+        true if passes_streams => StandsFor::of(&policy, args.shown),
+        true => StandsFor::Program,
+        false => StandsFor::Run,
+    };
+    let progress = stands_for.progress(args.shown);
     tell(&notes);
     let goal = Goal { text: goal, images: Vec::new() };
     if args.unattended {
-        return ready.start(goal, policy, team.models).await;
+        let policy = if passes_streams { at_this_terminal(policy, &ready.variables) } else { policy };
+        let shape = Shape { progress, asides: None, stands_for };
+        return ready.begin(goal, policy, team.models, shape).await?.finish().await;
     }
     let policy = at_this_terminal(policy, &ready.variables);
-    attended::work(ready, goal, policy, team.models).await
+    attended::work(ready, goal, policy, (team.models, stands_for)).await
 }
 
 /// The program of a person begins at the size of this terminal, and with its `TERM`.

@@ -30,7 +30,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::render::{Earlier, Progress};
 use crate::reports::{bell, reporting};
-use crate::signals::Signals;
+use crate::stands_for::StandsFor;
 use crate::unattended::begun;
 use crate::watcher::Watcher;
 use crate::wiring::{outage_max_ms, state_dir, variables};
@@ -68,8 +68,9 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let models = models(&change, judges, &given, (settings, &variables), &tuning)?;
     let programs = Programs::of(&change.policy, &settled, &variables)?;
     let pending_stop = if state.outcome().is_none() { PendingStop::Outlived } else { PendingStop::None };
-    let signals = Signals::listen().context("can't listen for Ctrl-C")?;
-    let progress = Progress::choose(args.shown);
+    let stands_for = StandsFor::of(&change.policy, args.shown);
+    let signals = stands_for.signals()?;
+    let progress = stands_for.progress(args.shown);
     let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
     let asks = who_asks(progress);
     let sessions = live_sessions(&*backend, &state).await?;
@@ -77,7 +78,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let watcher = Arc::new(Watcher::new(view, asks, heads));
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs)
         .with_skills(&place.skills(&folders, &folder)?)
-        .with_bell(bell(None));
+        .with_bell(bell(None))
+        .with_streams(stands_for.streams());
     let opened = place.harness(backend.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     let was_completed = matches!(state.outcome(), Some(Outcome::Completed { .. }));
@@ -107,7 +109,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let said = given.text.as_deref();
     let said = said.map(|text| SentMessage { to: SessionId::root(run), text, by: BY, before: root.head() });
-    Work { backend, harness, place, watcher, asking, signals, shown: args.shown, progress, pending_stop }
+    let shown = args.shown;
+    Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop, stands_for }
         .finish_after(said.as_ref(), was_completed)
         .await
 }

@@ -23,7 +23,7 @@ use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::{Progress, one_line, visible};
 use crate::reports::{bell, reporting};
-use crate::signals::Signals;
+use crate::stands_for::StandsFor;
 use crate::unattended::{begun, new_run};
 use crate::watcher::Watcher;
 use crate::wiring::{attended, state_dir, variables};
@@ -109,7 +109,8 @@ impl Ready {
     /// # Errors
     /// When it can't be started, or its log not be written or read.
     pub(super) async fn start(self, goal: Goal, policy: RunPolicy, models: Models) -> anyhow::Result<Exit> {
-        let shape = Shape { progress: Progress::choose(self.shown), asides: None };
+        let shape =
+            Shape { progress: Progress::choose(self.shown), asides: None, stands_for: StandsFor::Run };
         self.begin(goal, policy, models, shape).await?.finish().await
     }
 
@@ -122,7 +123,7 @@ impl Ready {
         goal: Goal,
         policy: RunPolicy,
         models: Models,
-        Shape { progress, asides }: Shape,
+        Shape { progress, asides, stands_for }: Shape,
     ) -> anyhow::Result<Work> {
         let Self { settled, folder, variables, place, folders, shown, flags, file } = self;
         let flags = given_flags(&flags, &policy.agent.model, &current_dir()?);
@@ -143,12 +144,12 @@ impl Ready {
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let backend = place.open()?;
         tell(&before_it_begins(&*backend, &folder, (&settled, shown), &policy).await?);
-        let signals = Signals::listen().context("can't listen for Ctrl-C")?;
+        let signals = stands_for.signals()?;
         let asks = who_asks(progress);
         let view = reporting(progress.view(None), &settled.settings, asides.clone());
         let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
         let around = RunContext::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
-        let around = around.with_skills(&skills).with_bell(bell(asides));
+        let around = around.with_skills(&skills).with_bell(bell(asides)).with_streams(stands_for.streams());
         let harness = place.harness(backend.clone(), models, around);
         let id = new_run();
         mark(Some(id));
@@ -158,7 +159,18 @@ impl Ready {
         let user_file = folders.user_file;
         let asking = Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file };
         let pending_stop = PendingStop::None;
-        Ok(Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop })
+        Ok(Work {
+            backend,
+            harness,
+            place,
+            watcher,
+            asking,
+            signals,
+            shown,
+            progress,
+            pending_stop,
+            stands_for,
+        })
     }
 }
 
@@ -222,6 +234,7 @@ pub(super) struct Shape {
     pub(super) progress: Progress,
     /// The queue for reports, where they can't be written at once; else they go to standard error.
     pub(super) asides: Option<Asides>,
+    pub(super) stands_for: StandsFor,
 }
 
 fn goal(args: &RunArgs) -> anyhow::Result<String> {

@@ -89,6 +89,7 @@ impl Talk {
             profiles: ALL.iter().map(|speaks| speaks.profile()).collect(),
             gateway: None,
             masked: Arc::default(),
+            streams: None,
         });
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),

@@ -17,6 +17,7 @@ use crate::commands::run::{Ready, Shape};
 use crate::exit::Exit;
 use crate::output::tell;
 use crate::render::{Attached, Progress};
+use crate::stands_for::StandsFor;
 use crate::watcher::Watcher;
 
 /// How often to check whether a program that was started can be attached to.
@@ -28,11 +29,11 @@ pub(super) async fn work(
     ready: Ready,
     goal: Goal,
     policy: RunPolicy,
-    models: Models,
+    (models, stands_for): (Models, StandsFor),
 ) -> anyhow::Result<Exit> {
     let (folder, key) = (ready.place.terminals(), ready.settled.settings.exec.detach_key);
     let asides = Asides::default();
-    let shape = Shape { progress: Progress::Attended, asides: Some(asides.clone()) };
+    let shape = Shape { progress: Progress::Attended, asides: Some(asides.clone()), stands_for };
     tell(&format!("{key} detaches this terminal from the program; it goes on"));
     let work = ready.begin(goal, policy, models, shape).await?;
     let (backend, run, watcher) = (work.backend.clone(), work.harness.run_id(), work.watcher.clone());
