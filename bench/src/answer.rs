@@ -50,12 +50,34 @@ pub(crate) const fn result_mark(wire: WireFormat) -> &'static str {
     }
 }
 
+/// A long text in Anthropic's format.
+pub(crate) struct LongText {
+    /// The events before it.
+    pub(crate) begin: String,
+    /// The event with a piece of it.
+    pub(crate) piece: String,
+    /// The events after it.
+    pub(crate) end: String,
+}
+
+/// A text whose pieces have this many bytes.
+pub(crate) fn long_text(piece_bytes: usize) -> LongText {
+    anthropic::long_text(piece_bytes)
+}
+
 /// The whole response over HTTP/1.1, with `events` as its one chunk.
 pub(crate) fn http(events: &str) -> String {
-    format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{events}\r\n0\r\n\r\n",
-        events.len()
-    )
+    format!("{}{}{}", http_head(), chunk(events), chunk(""))
+}
+
+/// The head of a response over HTTP/1.1 in chunks.
+pub(crate) const fn http_head() -> &'static str {
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+}
+
+/// A chunk; the empty one is the last.
+pub(crate) fn chunk(events: &str) -> String {
+    format!("{:x}\r\n{events}\r\n", events.len())
 }
 
 /// An event of which only the data matters.

@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 use crate::agent::Store;
 use crate::sample::Sample;
 use crate::{
-    agents, appends, dispatch, fold, hooks, http, observers, sessions, slots, spawn, terminal, turn,
+    agents, appends, dispatch, fold, gateway, hooks, http, observers, sessions, slots, spawn, terminal, turn,
 };
 
 /// One thing to measure.
@@ -39,6 +39,8 @@ pub(crate) enum Case {
     Spawn { guard: spawn::Guard, programs: usize },
     /// Programs at a terminal.
     Terminal(terminal::Work),
+    /// Requests and streams through the gateway, and directly.
+    Gateway { work: gateway::Work, ways: gateway::Ways },
     /// Events sent to observers.
     Observers { rate: observers::EventRate, observers: usize, events: usize },
 }
@@ -60,6 +62,7 @@ impl Case {
             | Self::Sessions { .. }
             | Self::Agents { .. }
             | Self::Terminal(_)
+            | Self::Gateway { .. }
             | Self::Observers { .. } => Builder::new_multi_thread(),
         };
         builder.enable_all().build()?.block_on(async {
@@ -78,6 +81,7 @@ impl Case {
                 Self::Hooks { work, hooks } => hooks::case(*work, *hooks, dir).await,
                 Self::Spawn { guard, programs } => spawn::case(*guard, *programs, dir).await,
                 Self::Terminal(work) => terminal::case(work, dir).await,
+                Self::Gateway { work, ways } => gateway::case(*work, ways).await,
                 Self::Slots { agents, busy, pairs } => slots::case(*agents, *busy, *pairs),
                 Self::Agents { store, size, port } => agents::case(*store, *size, *port, dir).await,
                 Self::Fold { work, entries, log } => fold::case(*work, *entries, log).await,

@@ -9,6 +9,7 @@ mod context;
 mod disk;
 mod dispatch;
 mod fold;
+mod gateway;
 mod hooks;
 mod http;
 mod log;
@@ -83,6 +84,8 @@ enum Command {
     Spawn,
     /// Programs at a terminal.
     Terminal,
+    /// Requests and streams through the model gateway, and directly.
+    Gateway,
     /// Everything.
     All,
     /// One case, as a parent asks for it.
@@ -94,6 +97,9 @@ enum Command {
     /// The model server.
     #[command(hide = true)]
     ServeModel,
+    /// A gateway in front of the model server at this address.
+    #[command(hide = true)]
+    ServeGateway { models: String },
 }
 
 /// How much is measured, and where.
@@ -139,6 +145,10 @@ fn main() -> anyhow::Result<()> {
             println!("{}", serde_json::to_string(&case.run(dir.path())?)?);
             Ok(())
         }
+        Command::ServeGateway { models } => {
+            let dir = tempfile::tempdir_in(arguments.dir.as_deref().context("a gateway needs --dir")?)?;
+            gateway::serve(models, dir.path())
+        }
         Command::LongJob { job } => {
             let dir = tempfile::tempdir_in(arguments.dir.as_deref().context("a job needs --dir")?)?;
             context::case(job, dir.path())
@@ -165,8 +175,13 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Slots => slots::report(options),
         Command::Spawn => spawn::report(options),
         Command::Terminal => terminal::report(options),
+        Command::Gateway => gateway::report(options),
         Command::Agents(size) => agents::report(options, *size),
-        Command::All | Command::Case { .. } | Command::LongJob { .. } | Command::ServeModel => {
+        Command::All
+        | Command::Case { .. }
+        | Command::LongJob { .. }
+        | Command::ServeModel
+        | Command::ServeGateway { .. } => {
             turn::report(options)?;
             http::report(options)?;
             appends::report(options)?;
@@ -179,7 +194,8 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
             context::report(options)?;
             slots::report(options)?;
             spawn::report(options)?;
-            terminal::report(options)
+            terminal::report(options)?;
+            gateway::report(options)
         }
     }
 }

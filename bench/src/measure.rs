@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike as _;
+use nix::unistd::{SysconfVar, sysconf};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::sample::Sample;
@@ -52,10 +53,26 @@ fn system_cpu() -> anyhow::Result<Duration> {
 
 /// A field of the process's status, such as `VmRSS`, in KiB.
 pub(crate) fn memory_kib(field: &str) -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").context("reading the process's status")?;
+    memory_kib_of(std::process::id(), field)
+}
+
+/// The same of another process.
+pub(crate) fn memory_kib_of(process: u32, field: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    let status = status.context("reading the process's status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     let number = line.and_then(|rest| rest.split_whitespace().next()).context("no such field")?;
     Ok(number.parse()?)
+}
+
+/// User and system time of another process, in the system's ticks.
+pub(crate) fn ticks_of(process: u32) -> anyhow::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).context("reading a process's times")?;
+    let after = stat.rsplit_once(')').context("no name in it")?.1;
+    let ticks = after.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let ticks = ticks.sum::<Result<u64, _>>()?;
+    let a_second = sysconf(SysconfVar::CLK_TCK)?.and_then(|ticks| u32::try_from(ticks).ok());
+    Ok(Duration::from_secs(ticks) / a_second.filter(|ticks| *ticks > 0).context("no ticks")?)
 }
 
 /// Allows as many open files as the system lets us.

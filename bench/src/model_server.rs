@@ -2,7 +2,8 @@
 //!
 //! `POST /SCRIPT/HOLD_MS/…` is answered in the format that its path belongs to: with the script's answer, and
 //! after HOLD_MS with a last text. `GET /` returns how many connections and bytes of bodies came since the last
-//! such request.
+//! such request. `POST /paced/PIECES/…` is answered with a text of 1 MB/s in so many pieces, `POST /open/0/…` with a
+//! beginning whose rest never comes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::answer;
+use crate::gateway::{PIECE_BYTES, PIECES_A_SECOND};
 use crate::model_script::{Next, Script};
 
 static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
@@ -72,6 +74,16 @@ pub(crate) fn scripted_url(port: u16, script: &Script) -> String {
     format!("http://127.0.0.1:{port}/{script}/0")
 }
 
+/// The address of a model that answers with a text of 1 MB/s, in this many pieces.
+pub(crate) fn paced_url(port: u16, pieces: usize) -> String {
+    format!("http://127.0.0.1:{port}/paced/{pieces}")
+}
+
+/// The address of a model whose answer begins and never ends.
+pub(crate) fn open_url(port: u16) -> String {
+    format!("http://127.0.0.1:{port}/open/0")
+}
+
 /// Serves until standard input ends, which it does with the parent.
 pub(crate) fn serve() -> anyhow::Result<()> {
     crate::measure::raise_open_files()?;
@@ -98,12 +110,26 @@ pub(crate) fn serve() -> anyhow::Result<()> {
 async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
     let mut received = Vec::new();
     while let Some(request) = next_request(&mut stream, &mut received).await? {
-        let Request::Answer { wire, script, hold, results } = request else {
-            let (connections, bytes) = (&CONNECTIONS, &BODY_BYTES);
-            let told =
-                format!("{} {}", connections.swap(0, Ordering::Relaxed), bytes.swap(0, Ordering::Relaxed));
-            stream.write_all(told.as_bytes()).await?;
-            return Ok(());
+        let (wire, script, hold, results) = match request {
+            Request::Answer { wire, script, hold, results } => (wire, script, hold, results),
+            Request::Paced(pieces) => {
+                pace(&mut stream, pieces).await?;
+                continue;
+            }
+            Request::Open => {
+                stream.write_all(answer::http_head().as_bytes()).await?;
+                stream.write_all(answer::chunk(&answer::long_text(1).begin).as_bytes()).await?;
+                // Until the client goes away.
+                stream.read(&mut [0]).await?;
+                return Ok(());
+            }
+            Request::Received => {
+                let (connections, bytes) = (&CONNECTIONS, &BODY_BYTES);
+                let told =
+                    format!("{} {}", connections.swap(0, Ordering::Relaxed), bytes.swap(0, Ordering::Relaxed));
+                stream.write_all(told.as_bytes()).await?;
+                return Ok(());
+            }
         };
         let (next, each) = (script.next(results), Duration::from_millis(script.each_ms));
         let wait = if next == Next::LastText { hold + each } else { each };
@@ -120,10 +146,30 @@ async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a text of 1 MB/s.
+async fn pace(stream: &mut TcpStream, pieces: usize) -> anyhow::Result<()> {
+    let text = answer::long_text(PIECE_BYTES);
+    let (piece, pause) = (answer::chunk(&text.piece), Duration::from_secs(1).div_f64(crate::sample::count(PIECES_A_SECOND)));
+    stream.write_all(answer::http_head().as_bytes()).await?;
+    stream.write_all(answer::chunk(&text.begin).as_bytes()).await?;
+    let mut ticks = tokio::time::interval(pause);
+    for _ in 0..pieces {
+        ticks.tick().await;
+        stream.write_all(piece.as_bytes()).await?;
+    }
+    stream.write_all(answer::chunk(&text.end).as_bytes()).await?;
+    stream.write_all(answer::chunk("").as_bytes()).await?;
+    Ok(())
+}
+
 /// What a request asks for.
 enum Request {
     /// What has come so far.
     Received,
+    /// A text of 1 MB/s in so many pieces.
+    Paced(usize),
+    /// A beginning without an end.
+    Open,
     Answer {
         wire: WireFormat,
         script: Script,
@@ -147,7 +193,14 @@ async fn next_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> anyhow:
     }
     let wire = wire_of(path).with_context(|| format!("no format has the path {path}"))?;
     let mut path = path.split('/').skip(1);
-    let script = path.next().context("no script")?.parse()?;
+    let script = path.next().context("no script")?;
+    if script == "paced" || script == "open" {
+        let number = path.next().context("no number of pieces")?.parse()?;
+        let request = if script == "open" { Request::Open } else { Request::Paced(number) };
+        received.drain(..whole.end);
+        return Ok(Some(request));
+    }
+    let script = script.parse()?;
     let hold = Duration::from_millis(path.next().context("no time to hold")?.parse()?);
     let body = received.get(..whole.end).unwrap_or_default();
     let results = String::from_utf8_lossy(body).matches(answer::result_mark(wire)).count();

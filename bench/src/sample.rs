@@ -8,6 +8,7 @@ use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
+use crate::gateway::GatewayNumbers;
 
 /// One run of one case.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
@@ -37,6 +38,8 @@ pub(crate) struct Sample {
     pub(crate) asked_us: [u64; 2],
     /// The same from an answer that ends an agent to the first model call of the agent that gets its slot.
     pub(crate) freed_us: [u64; 2],
+    /// What the gateway and the direct way took.
+    pub(crate) gateway: GatewayNumbers,
 }
 
 impl Sample {

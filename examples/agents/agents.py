@@ -15,22 +15,26 @@ def write(path, content):
 
 
 def codex(home, work, url):
-    write(f"{home}/.codex/config.toml", f"""
-model = "scripted"
-model_provider = "scripted"
-approval_policy = "on-request"
-sandbox_mode = "workspace-write"
-check_for_update_on_startup = false
+    provider = f"""
 [model_providers.scripted]
 name = "Scripted"
 base_url = "{url}/v1"
 env_key = "SCRIPTED_KEY"
 wire_api = "responses"
 request_max_retries = 0
+"""
+    write(f"{home}/.codex/config.toml", f"""
+model = "scripted"
+{'model_provider = "scripted"' if url else ""}
+approval_policy = "on-request"
+sandbox_mode = "workspace-write"
+check_for_update_on_startup = false
+{provider if url else ""}
 [projects."{work}"]
 trust_level = "trusted"
 """)
-    return [], {"SCRIPTED_KEY": "none"}
+    # In the sandbox it doesn't see the settings in the home folder.
+    return ([], {"SCRIPTED_KEY": "none"}) if url else (["--model", "scripted"], {})
 
 
 def gemini(home, _work, url):
@@ -39,7 +43,8 @@ def gemini(home, _work, url):
         "privacy": {"usageStatisticsEnabled": False},
         "security": {"auth": {"selectedType": "gemini-api-key"}},
     })
-    return ["--model", "gemini-2.5-flash"], {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
+    own = {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
+    return ["--model", "gemini-2.5-flash"], own if url else {}
 
 
 def qwen(home, _work, url):
@@ -48,21 +53,24 @@ def qwen(home, _work, url):
         "privacy": {"usageStatisticsEnabled": False},
         "security": {"auth": {"selectedType": "openai"}},
     })
-    return [], {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "scripted"}
+    own = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1"}
+    return [], {"OPENAI_MODEL": "scripted", **(own if url else {})}
 
 
 def opencode(home, _work, url):
-    scripted = {
+    models = {"scripted": {"name": "Scripted", "tool_call": True, "limit": {"context": 100000, "output": 4000}}}
+    own = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Scripted",
         "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
-        "models": {"scripted": {"name": "Scripted", "tool_call": True, "limit": {"context": 100000, "output": 4000}}},
     }
+    # Through the gateway it is one of the providers that the profile points there.
+    name, scripted = ("scripted", {**own, "models": models}) if url else ("openai", {"models": models})
     write(f"{home}/.config/opencode/opencode.json", {
         "autoupdate": False,
         "share": "disabled",
-        "model": "scripted/scripted",
-        "provider": {"scripted": scripted},
+        "model": f"{name}/scripted",
+        "provider": {name: scripted},
         "permission": {"bash": "ask", "edit": "ask"},
     })
     names = ("AUTOUPDATE", "LSP_DOWNLOAD", "MODELS_FETCH", "DEFAULT_PLUGINS")
@@ -72,7 +80,8 @@ def opencode(home, _work, url):
 def aider(_home, _work, url):
     quiet = "--no-check-update --analytics-disable --no-show-model-warnings --no-show-release-notes --no-gitignore"
     args = ["--model", "openai/scripted", "--edit-format", "diff", "--map-tokens", "0", *quiet.split()]
-    return args, {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": f"{url}/v1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    own = {"OPENAI_API_KEY": "none", "OPENAI_API_BASE": f"{url}/v1"}
+    return args, {"LITELLM_LOCAL_MODEL_COST_MAP": "True", **(own if url else {})}
 
 
 def pi(home, _work, url):
@@ -83,7 +92,8 @@ def pi(home, _work, url):
     return ["--provider", "scripted", "--model", "scripted"], {}
 
 
-# Name: its package, and what sets it up: (home, work folder, provider's address) -> (arguments, variables).
+# Name: its package, and what sets it up: (home, work folder, provider's address, or None for the gateway's) ->
+# (arguments, variables).
 AGENTS = {
     "codex": ("@openai/codex", codex),
     "gemini": ("@google/gemini-cli", gemini),

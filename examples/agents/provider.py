@@ -13,7 +13,7 @@ the last step is repeated. No state is kept, so a request sent twice is answered
                                         Codex needs no consent for)
     {"write": PATH, "content": TEXT}    a call of its tool for new files
     {"error": STATUS, "message": TEXT}  a refusal of the provider
-with "first" (seconds before the first byte) and "pace" (seconds between two words) to taste.
+with "first" (seconds before the first byte), "pace" (seconds between two words) and "usage" (tokens in and out) to taste.
 """
 
 import argparse
@@ -87,6 +87,11 @@ def text_of(content):
     return "\n".join(part.get("text") or "" for part in content or [] if isinstance(part, dict))
 
 
+def used(step):
+    """The tokens that an answer takes, in and out."""
+    return step.get("usage", USAGE)
+
+
 def words(text):
     """The text in pieces, as a model streams it."""
     return re.findall(r"\s*\S+|\s+$", text)
@@ -99,6 +104,8 @@ class Responses:
 
     @staticmethod
     def read(body):
+        if isinstance(body.get("input"), str):
+            return Conversation([("user", body["input"])], set())
         messages = []
         for item in body.get("input", []):
             if item.get("type", "message") == "message":
@@ -130,7 +137,7 @@ class Responses:
                        "content_index": 0, "delta": word}
             item = Responses.message(step["say"])
         yield {"type": "response.output_item.done", "output_index": 0, "item": item}
-        usage = {"input_tokens": USAGE[0], "output_tokens": USAGE[1], "total_tokens": sum(USAGE)}
+        usage = {"input_tokens": used(step)[0], "output_tokens": used(step)[1], "total_tokens": sum(used(step))}
         yield {"type": "response.completed", "response": {"id": "resp_1", "usage": usage, "output": [item]}}
 
     @staticmethod
@@ -164,7 +171,7 @@ class Chat:
             return {"id": "chat_1", "object": "chat.completion.chunk", "created": 1, "model": body.get("model", ""),
                     "choices": [choice], **more}
 
-        usage = {"prompt_tokens": USAGE[0], "completion_tokens": USAGE[1], "total_tokens": sum(USAGE)}
+        usage = {"prompt_tokens": used(step)[0], "completion_tokens": used(step)[1], "total_tokens": sum(used(step))}
         if call:
             name, arguments = call
             function = {"name": name, "arguments": json.dumps(arguments)}
@@ -223,7 +230,7 @@ class Gemini:
             for word in head:
                 yield chunk({"text": word})
             last = chunk({"text": tail}, finishReason="STOP")
-        counts = zip(("promptTokenCount", "candidatesTokenCount", "totalTokenCount"), (*USAGE, sum(USAGE)))
+        counts = zip(("promptTokenCount", "candidatesTokenCount", "totalTokenCount"), (*used(step), sum(used(step))))
         yield {**last, "usageMetadata": dict(counts)}
 
     @staticmethod
@@ -258,7 +265,7 @@ class Messages:
 
     @staticmethod
     def events(step, call, body):
-        usage = {"input_tokens": USAGE[0], "output_tokens": USAGE[1]}
+        usage = {"input_tokens": used(step)[0], "output_tokens": used(step)[1]}
         yield {"type": "message_start", "message": {
             "id": fresh("msg"), "type": "message", "role": "assistant", "model": body.get("model", ""),
             "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}}

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::WORDS;
+use super::{LongText, WORDS};
 
 /// An answer that calls the tool for the `number`th time.
 pub(super) fn tool_call(number: usize) -> String {
@@ -43,6 +43,22 @@ pub(super) fn last_text() -> String {
     let mut events = beginning();
     end(&mut events, "end_turn");
     events
+}
+
+/// A text whose pieces have this many bytes.
+pub(super) fn long_text(piece_bytes: usize) -> LongText {
+    let mut begin = beginning();
+    let start = r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#;
+    event(&mut begin, "content_block_start", start);
+    let (mut piece, text) = (String::new(), "x".repeat(piece_bytes));
+    let delta = format!(
+        r#"{{"type":"content_block_delta","index":1,"delta":{{"type":"text_delta","text":"{text}"}}}}"#
+    );
+    event(&mut piece, "content_block_delta", &delta);
+    let mut last = String::new();
+    event(&mut last, "content_block_stop", r#"{"type":"content_block_stop","index":1}"#);
+    end(&mut last, "end_turn");
+    LongText { begin, piece, end: last }
 }
 
 fn beginning() -> String {

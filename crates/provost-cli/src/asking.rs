@@ -24,6 +24,8 @@ use provost_view::ApprovalQuestion;
 use terminal::Terminal;
 
 const ANSWERS: &str = "a once · r this run · A always · d deny · l later · v whole text";
+/// The same where an answer counts once, whatever it says.
+const ANSWERS_ONCE: &str = "a once · d deny · l later · v whole text";
 const WHY_NOT: &str = "why not? (what the agent is told; Enter for nothing)";
 
 /// The pause before the next question after one was answered elsewhere. A user about to answer the old question
@@ -34,10 +36,18 @@ const AFTER_WITHDRAWN: Duration = Duration::from_secs(2);
 pub(crate) fn who_asks(progress: Progress) -> Asks {
     match progress {
         Progress::Live(_) | Progress::Plain(_) if terminal::is_there() => Asks::HereOnTerminal,
-        Progress::Live(_) | Progress::Plain(_) | Progress::Attended | Progress::Json | Progress::Silent => {
-            Asks::Elsewhere
-        }
+        Progress::Live(_)
+        | Progress::Plain(_)
+        | Progress::Attended
+        | Progress::Passed
+        | Progress::Json
+        | Progress::Silent => Asks::Elsewhere,
     }
+}
+
+/// The answers to offer.
+fn answers(question: &ApprovalQuestion) -> &'static str {
+    if why_once(question).is_some() { ANSWERS_ONCE } else { ANSWERS }
 }
 
 /// Asks the user at the terminal the open questions of a run, one after the other.
@@ -152,7 +162,7 @@ impl Asking {
                     continue;
                 }
                 Typed::Unreadable => {
-                    view.prompt("a letter and Enter, please (v shows the question again)", ANSWERS);
+                    view.prompt("a letter and Enter, please (v shows the question again)", answers(question));
                     continue;
                 }
                 Typed::No => {
@@ -164,7 +174,7 @@ impl Asking {
                 }
                 Typed::Allow(scope) => match why_once(question).filter(|_| scope != ApprovalScope::Once) {
                     Some(why) => {
-                        view.prompt(&why, ANSWERS);
+                        view.prompt(&why, answers(question));
                         continue;
                     }
                     None => allow(scope, question),
@@ -179,7 +189,7 @@ impl Asking {
     }
 
     fn show(&self, question: &ApprovalQuestion, extent: Extent) {
-        self.watcher.view().ask(question, extent, ANSWERS);
+        self.watcher.view().ask(question, extent, answers(question));
     }
 
     /// The next line that is typed, `Some(None)` at the end of the input; `None` when the question was answered

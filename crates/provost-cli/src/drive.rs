@@ -25,7 +25,8 @@ use crate::messages::Messages;
 use crate::names::Names;
 use crate::output::{self, tell};
 use crate::render::{Progress, Stopped, hanging, safe, summary};
-use crate::signals::Signals;
+use crate::signals::{Caught, Signals};
+use crate::stands_for::StandsFor;
 use crate::watcher::Watcher;
 use provost_runtime::{StateDir, complaints, keep};
 use provost_view::AgentGoal;
@@ -57,6 +58,7 @@ pub(crate) struct Work {
     pub(crate) shown: ShownArgs,
     pub(crate) progress: Progress,
     pub(crate) pending_stop: PendingStop,
+    pub(crate) stands_for: StandsFor,
 }
 
 /// What to do with a suspension that was requested before this process held the run.
@@ -137,6 +139,11 @@ impl Work {
             Some(_) | None => None,
         };
         let is_unchanged = refusal.is_some() && said.is_some_and(|(_, was_completed)| was_completed);
+        let own = self.stands_for.status(&*self.backend, run, &outcome).await?;
+        if own.is_none() && !matches!(outcome, Outcome::Completed { .. }) {
+            // The program doesn't say why it was ended.
+            output::release_notes();
+        }
         if !is_unchanged {
             self.report().tell(&outcome).await?;
         }
@@ -145,7 +152,11 @@ impl Work {
             anyhow::bail!(refusal);
         }
         let by_signal = matches!(&outcome, Outcome::Paused { why: PauseReason::Asked { by, .. } } if Some(by.as_str()) == signal);
-        Ok(if by_signal { Exit::Cancelled } else { self.report().exit(&outcome) })
+        Ok(match own {
+            _ if by_signal => Exit::Cancelled,
+            Some(own) => own,
+            None => self.report().exit(&outcome),
+        })
     }
 
     fn report(&self) -> Report<'_> {
@@ -155,6 +166,7 @@ impl Work {
             place: &self.place,
             shown: self.shown,
             progress: self.progress,
+            stands_for: &self.stands_for,
         }
     }
 
@@ -165,15 +177,16 @@ impl Work {
     ) -> anyhow::Result<(Came, Option<&'static str>)> {
         enum Next {
             Turn(TurnState),
-            Signal(&'static str),
+            Signal(Caught),
         }
         let mut asking = pin!(asking);
         let never = CancellationToken::new();
         let mut asked = None;
+        let mut endings = 0;
         loop {
             let next = tokio::select! {
                 turn = self.harness.run_turn(&never) => Next::Turn(turn?),
-                signal = self.signals.next() => Next::Signal(signal),
+                signal = self.signals.caught() => Next::Signal(signal),
                 Err(error) = &mut asking => return Err(error),
             };
             match next {
@@ -190,10 +203,11 @@ impl Work {
                     }
                 }
                 Next::Turn(TurnState::Done(outcome)) => return Ok((Came::To(outcome), asked)),
-                Next::Signal(signal) if asked.is_none() => {
-                    asked = Some(signal);
-                    self.watcher.stopping(signal);
-                    self.harness.control(signal).pause(None).await?;
+                Next::Signal(caught) if asked.is_none() && self.stands_for.takes(caught, &mut endings) => {}
+                Next::Signal(Caught { name, .. }) if asked.is_none() => {
+                    asked = Some(name);
+                    self.watcher.stopping(name);
+                    self.harness.control(name).pause(None).await?;
                 }
                 Next::Signal(_) => return Ok((Came::Away, asked)),
             }
@@ -233,6 +247,7 @@ pub(crate) struct Report<'a> {
     pub(crate) place: &'a StateDir,
     pub(crate) shown: ShownArgs,
     pub(crate) progress: Progress,
+    pub(crate) stands_for: &'a StandsFor,
 }
 
 impl Report<'_> {
@@ -276,7 +291,11 @@ impl Report<'_> {
             let summary = safe(&summary);
             match self.progress {
                 Progress::Live(_) => tell(&format!("\n  {}", hanging(&summary, "  "))),
-                Progress::Plain(_) | Progress::Attended | Progress::Json | Progress::Silent => tell(&summary),
+                Progress::Plain(_)
+                | Progress::Attended
+                | Progress::Passed
+                | Progress::Json
+                | Progress::Silent => tell(&summary),
             }
             left_running(&self.place.services(), run).iter().for_each(|line| tell(line));
         }
@@ -287,9 +306,10 @@ impl Report<'_> {
         matches!(self.progress, Progress::Live(_) | Progress::Attended)
     }
 
-    /// A user who watched has read it already.
+    /// A user who watched has read it already; a program with the streams of this command has written it.
     fn print_last_text(&self, text: &str) {
-        if text.is_empty() || (self.is_watched() && std::io::stdout().is_terminal()) {
+        let is_here = self.is_watched() && std::io::stdout().is_terminal();
+        if text.is_empty() || is_here || self.stands_for.streams().is_some() {
             return;
         }
         if output::write(format!("{}\n", safe(text.trim_end())).as_bytes()).is_err() {

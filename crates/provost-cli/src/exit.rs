@@ -50,6 +50,16 @@ impl Exit {
         }
     }
 
+    /// The status of a program that ended so, as a shell has it; `None` for success, and where it wasn't seen.
+    pub(crate) fn of_program(exit: provost_event::Exit) -> Option<Self> {
+        let status = match exit {
+            provost_event::Exit::Code(0) | provost_event::Exit::Unseen => return None,
+            provost_event::Exit::Code(code) => code,
+            provost_event::Exit::Signal(signal) => signal.saturating_add(128),
+        };
+        Some(u8::try_from(status).map_or(Self::Failed, Self::Status))
+    }
+
     /// The status of a run with this `outcome` where only what was verified counts as done.
     pub(crate) fn of_verified(outcome: &Outcome) -> Self {
         match (Self::of(outcome), outcome.verification()) {

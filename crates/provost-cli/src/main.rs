@@ -43,6 +43,7 @@ mod render;
 mod reports;
 mod server;
 mod signals;
+mod stands_for;
 mod typing;
 mod unattended;
 mod watcher;

@@ -13,6 +13,9 @@ use crate::render::safe;
 /// Why a part of standard output is lost; the first time.
 static LOST: OnceLock<Loss> = OnceLock::new();
 
+/// Whether notes are left out: standard error belongs to a program.
+static HOLDS_NOTES: AtomicBool = AtomicBool::new(false);
+
 /// Whether standard output is left out from here on.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
@@ -53,8 +56,22 @@ pub(crate) fn tell_of_loss(what_now: &str) {
     }
 }
 
+/// Leaves out what isn't a warning or an error until [`release_notes`].
+pub(crate) fn hold_notes() {
+    HOLDS_NOTES.store(true, Ordering::Relaxed);
+}
+
+/// Writes notes again.
+pub(crate) fn release_notes() {
+    HOLDS_NOTES.store(false, Ordering::Relaxed);
+}
+
 /// Writes lines to standard error without what terminals would take for orders; ignores write errors.
 pub(crate) fn tell(lines: &str) {
+    let matters = ["warning:", "error:"].iter().any(|word| lines.starts_with(word));
+    if HOLDS_NOTES.load(Ordering::Relaxed) && !matters {
+        return;
+    }
     tell_raw(&format!("{}\n", safe(lines)));
 }
 

@@ -1,6 +1,16 @@
 //! What interrupts the program: Ctrl-C, the request to terminate, and a terminal that is closed.
 
+use provost_process::PtySignal;
 use tokio::signal;
+
+/// A signal that was caught.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caught {
+    /// Its name for people.
+    pub(crate) name: &'static str,
+    /// The signal.
+    pub(crate) signal: PtySignal,
+}
 
 /// Listens from its creation on; until then the system's default action applies.
 pub(crate) struct Signals {
@@ -11,6 +21,9 @@ pub(crate) struct Signals {
     /// Heard once: the shell repeats what the kernel says of a closed terminal, and a second signal ends at once.
     #[cfg(unix)]
     hangup: Option<signal::unix::Signal>,
+    /// Those that are only forwarded to a program that this one stands for.
+    #[cfg(unix)]
+    forwarded: Option<forwarded::Signals>,
 }
 
 impl Signals {
@@ -27,10 +40,23 @@ impl Signals {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
                 hangup: hears.then(|| signal(SignalKind::hangup())).transpose()?,
+                forwarded: None,
             })
         }
         #[cfg(not(unix))]
         Ok(Self {})
+    }
+
+    /// Listens also to those that only a program that this one stands for makes use of.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn with_forwarded(mut self) -> std::io::Result<Self> {
+        #[cfg(unix)]
+        {
+            self.forwarded = Some(forwarded::Signals::listen()?);
+        }
+        Ok(self)
     }
 
     /// Waits for the next one, and returns its name for people.
@@ -38,17 +64,26 @@ impl Signals {
     /// # Cancellation
     /// Safe: none is lost.
     pub(crate) async fn next(&mut self) -> &'static str {
+        self.caught().await.name
+    }
+
+    /// Waits for the next one.
+    ///
+    /// # Cancellation
+    /// Safe: none is lost.
+    pub(crate) async fn caught(&mut self) -> Caught {
         #[cfg(unix)]
         {
-            let name = tokio::select! {
-                _ = self.interrupt.recv() => "Ctrl-C",
-                _ = self.terminate.recv() => "SIGTERM",
-                () = hangup::of(&mut self.hangup) => "SIGHUP",
+            let caught = tokio::select! {
+                _ = self.interrupt.recv() => Caught { name: "Ctrl-C", signal: PtySignal::Interrupt },
+                _ = self.terminate.recv() => Caught { name: "SIGTERM", signal: PtySignal::Terminate },
+                () = hangup::of(&mut self.hangup) => Caught { name: "SIGHUP", signal: PtySignal::Hangup },
+                caught = forwarded::next(&mut self.forwarded) => caught,
             };
-            if name == "SIGHUP" {
+            if caught.signal == PtySignal::Hangup {
                 self.hangup = None;
             }
-            name
+            caught
         }
         #[cfg(not(unix))]
         {
@@ -56,7 +91,41 @@ impl Signals {
             if signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
-            "Ctrl-C"
+            Caught { name: "Ctrl-C", signal: PtySignal::Interrupt }
+        }
+    }
+}
+
+/// Signals that have no meaning for a run.
+#[cfg(unix)]
+mod forwarded {
+    use provost_process::PtySignal;
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    use super::Caught;
+
+    pub(super) struct Signals {
+        quit: Signal,
+        user1: Signal,
+        user2: Signal,
+    }
+
+    impl Signals {
+        pub(super) fn listen() -> std::io::Result<Self> {
+            Ok(Self {
+                quit: signal(SignalKind::quit())?,
+                user1: signal(SignalKind::user_defined1())?,
+                user2: signal(SignalKind::user_defined2())?,
+            })
+        }
+    }
+
+    pub(super) async fn next(signals: &mut Option<Signals>) -> Caught {
+        let Some(signals) = signals else { return std::future::pending().await };
+        tokio::select! {
+            _ = signals.quit.recv() => Caught { name: "SIGQUIT", signal: PtySignal::Quit },
+            _ = signals.user1.recv() => Caught { name: "SIGUSR1", signal: PtySignal::User1 },
+            _ = signals.user2.recv() => Caught { name: "SIGUSR2", signal: PtySignal::User2 },
         }
     }
 }

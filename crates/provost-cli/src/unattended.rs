@@ -56,6 +56,11 @@ pub(crate) fn work_for(run: RunId) {
     let _ = UNATTENDED.set(run);
 }
 
+/// Whether this process works for a server.
+pub(crate) fn works_for_server() -> bool {
+    UNATTENDED.get().is_some()
+}
+
 /// The id of a run that is started now.
 pub(crate) fn new_run() -> RunId {
     UNATTENDED.get().copied().unwrap_or_else(|| RunId::from_entropy(fastrand::u64(..)))

@@ -84,6 +84,8 @@ pub enum Channel {
     Terminal,
     /// Its structured stream; an error if its profile declares none.
     Structured,
+    /// The standard streams of the command that runs it, where that passes them on; otherwise a pseudo-terminal.
+    Streams,
 }
 
 /// A terminal's window size in character cells; neither dimension is ever 0.

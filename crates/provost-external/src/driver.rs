@@ -34,7 +34,10 @@ use calls::ModelCalls;
 pub(crate) use ended::Ended;
 pub(crate) use failing::{TRY_AGAIN, class_of};
 pub(crate) use recorder::{Notes, RecorderHandle, WaitEvidence};
-pub(crate) use start::{Beginning, TERMINAL_COMES_WITHIN, ledger_of, private_folder, profile_of, start};
+pub(crate) use start::{
+    Beginning, TERMINAL_COMES_WITHIN, command_shown, ledger_of, not_started, private_folder, profile_of,
+    start,
+};
 use step::{ExchangeStep, Situation, Turn};
 use submit::Submission;
 pub(crate) use terminal_status::TerminalStatus;

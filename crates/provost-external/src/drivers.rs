@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use provost_engine::Answer;
 use provost_event::{
-    CallId, ErrorClass, Exit, Metering, ModelFailure, SessionId, TerminalEvent, TerminalNoted,
+    CallId, Channel, ErrorClass, Exit, ExternalPolicy, Metering, ModelFailure, SessionId, TerminalEvent,
+    TerminalNoted,
 };
 use provost_harness::{Exchange, ExternalAgents, MaskedPaths, ModelGateway, ToolOutput};
 use provost_process::end_leftovers;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::{Beginning, Came, Ended, TerminalDriver, ledger_of, profile_of, start};
 use crate::gateway;
+use crate::passed::{PassedDriver, PassedStreams};
 use crate::structured::{StructuredDriver, channels};
 
 /// Maximum starts of a program within one exchange, in case it ends at once each time.
@@ -44,6 +46,8 @@ pub struct DriversOptions {
     pub gateway: Option<Arc<dyn ModelGateway>>,
     /// The files that no pattern lets a program read or change: a person is asked.
     pub masked: Arc<MaskedPaths>,
+    /// The standard streams of this process, for a program whose policy has [`Channel::Streams`].
+    pub streams: Option<PassedStreams>,
 }
 
 /// Leaves out the values of variables: they may be secrets.
@@ -59,7 +63,18 @@ impl fmt::Debug for DriversOptions {
             .field("passed", &names(&self.passed))
             .field("profiles", &self.profiles.iter().map(|profile| &profile.name).collect::<Vec<_>>())
             .field("has_gateway", &self.gateway.is_some())
+            .field("streams", &self.streams)
             .finish()
+    }
+}
+
+impl DriversOptions {
+    /// The variables of a program with this policy, besides those that its profile adds.
+    pub(crate) fn environment(&self, policy: &ExternalPolicy) -> Vec<(String, String)> {
+        let passed = self.passed.iter().filter(|(name, _)| policy.passes.contains(name));
+        let given = self.env.iter().chain(passed).filter(|(name, _)| !policy.env.contains_key(name));
+        let all = given.map(|(name, value)| (name, value)).chain(policy.env.iter());
+        all.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
 
@@ -79,6 +94,7 @@ struct Places {
 /// A driver, by the channel of its program.
 enum Driver {
     Terminal(Box<TerminalDriver>),
+    Passed(PassedDriver),
     Structured(Box<StructuredDriver>),
 }
 
@@ -140,6 +156,11 @@ impl Drivers {
         channels: &mut VecDeque<ProgramChannel>,
     ) -> Result<Driver, ModelFailure> {
         self.end_leftovers(exchange.session).await;
+        if let Some(streams) = &self.options.streams
+            && exchange.policy.channel == Channel::Streams
+        {
+            return PassedDriver::start(&self.options, streams, exchange).await.map(Driver::Passed);
+        }
         match channels.front() {
             Some(ProgramChannel::Stream(stream)) => {
                 let profile = profile_of(&self.options, exchange.policy)?;
@@ -225,8 +246,9 @@ impl Drivers {
                 Some(driver) => driver,
                 empty => empty.insert(self.begin(&mut exchange, beginning, &mut channels).await?),
             };
-            let driver = match driver {
-                Driver::Terminal(driver) => driver,
+            let came = match driver {
+                Driver::Terminal(driver) => driver.exchange(&mut exchange, cancel).await?,
+                Driver::Passed(driver) => driver.exchange(cancel).await?,
                 Driver::Structured(driver) => {
                     let came = driver.exchange(&mut exchange, cancel).await;
                     let Some(why) = came.as_ref().err().filter(|_| driver.is_unfit() && channels.len() > 1)
@@ -240,12 +262,15 @@ impl Drivers {
                     continue;
                 }
             };
-            match driver.exchange(&mut exchange, cancel).await? {
+            match came {
                 Came::Answer(answer) => return Ok(answer),
                 Came::Ended => {}
             }
-            let Some(Driver::Terminal(driver)) = hand.driver.take() else { break };
-            let ended = driver.finish(cancel).await?;
+            let ended = match hand.driver.take() {
+                Some(Driver::Terminal(driver)) => driver.finish(cancel).await?,
+                Some(Driver::Passed(driver)) => driver.finish(cancel).await?,
+                Some(Driver::Structured(_)) | None => break,
+            };
             hand.ended = Some(ended.exit);
             if !(ended.is_success() && ended.goes_on(&exchange)) {
                 let came = ended.comes_to(&exchange);
@@ -268,14 +293,14 @@ impl Drivers {
         match &mut hand.driver {
             Some(Driver::Terminal(driver)) => driver.try_again(),
             Some(Driver::Structured(driver)) => driver.try_again(),
-            None => hand.ended = None,
+            Some(Driver::Passed(_)) | None => hand.ended = None,
         }
     }
 
     /// Whether the session's program is running.
     async fn is_running(&self, session: SessionId) -> bool {
         match &self.take(session).await.driver {
-            Some(Driver::Terminal(_)) => true,
+            Some(Driver::Terminal(_) | Driver::Passed(_)) => true,
             Some(Driver::Structured(driver)) => driver.is_running(),
             None => false,
         }
@@ -317,7 +342,7 @@ impl ExternalAgents for Drivers {
         match &mut self.take(session).await.driver {
             Some(Driver::Terminal(driver)) => driver.answer(call, cancel).await,
             Some(Driver::Structured(driver)) => driver.answer(call, cancel).await,
-            None => ToolOutput::error("The program that asked this is gone."),
+            Some(Driver::Passed(_)) | None => ToolOutput::error("The program that asked this is gone."),
         }
     }
 
@@ -327,6 +352,7 @@ impl ExternalAgents for Drivers {
         let exit = match hand.driver.take() {
             Some(Driver::Terminal(driver)) => Some(driver.close(cancel).await),
             Some(Driver::Structured(mut driver)) => driver.close(cancel).await,
+            Some(Driver::Passed(driver)) => Some(driver.close(cancel).await),
             None => {
                 let left = self.end_leftovers(session).await;
                 ended.or((left > 0).then_some(Exit::Unseen))

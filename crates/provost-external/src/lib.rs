@@ -1,5 +1,6 @@
 //! Drives external agents: gives their programs prompts, passes their questions on, answers them, and ends them.
-//! The channel is a terminal, which works with any program, or a structured stream where the program has one.
+//! The channel is a terminal, which works with any program, or a structured stream where the program has one. A plain
+//! program can also have the streams of the command that runs it.
 //!
 //! | file | what lives there |
 //! |---|---|
@@ -18,6 +19,7 @@
 //! | `attach/wire.rs`, `attach/place.rs` | the socket's protocol, and its path |
 //! | `attach/hub.rs`, `attach/hub/guest.rs` | the attached terminals and the window that fits them; one of them |
 //! | `attach/client.rs` | the client side of attaching |
+//! | `passed.rs` | a program with the standard streams of the command that runs it |
 //! | `structured.rs`, `structured/` | programs that have a structured stream, driven by it |
 //!
 //! Invariants:
@@ -33,10 +35,12 @@ mod consent;
 mod driver;
 mod drivers;
 mod gateway;
+mod passed;
 mod reach;
 mod recording;
 mod structured;
 
 pub use attach::{AttachError, AttachUpdate, Attached, AttachedInput, Display, Hello, Role, Welcome, attach};
 pub use drivers::{Drivers, DriversOptions};
+pub use passed::PassedStreams;
 pub use structured::StructuredDriver;

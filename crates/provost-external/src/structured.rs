@@ -74,7 +74,8 @@ pub(crate) fn channels(
 ) -> Result<Vec<ProgramChannel>, ModelFailure> {
     let terminal = || Ok(vec![ProgramChannel::Terminal]);
     match policy.channel {
-        Channel::Terminal => terminal(),
+        // Only a command that passes its streams on has them, and drives the program by them.
+        Channel::Terminal | Channel::Streams => terminal(),
         Channel::Auto if policy.attended || !policy.submits_goal => terminal(),
         Channel::Auto => {
             let suits = |channel: &&ProgramChannel| match channel {

@@ -76,7 +76,7 @@ impl Order {
 }
 
 /// The byte that stands for a signal on the control channel; the group's id follows.
-const SIGNALS: [(u8, libc::c_int); 7] = [
+const SIGNALS: [(u8, libc::c_int); 10] = [
     (b'i', libc::SIGINT),
     (b't', libc::SIGTERM),
     (b'h', libc::SIGHUP),
@@ -84,6 +84,9 @@ const SIGNALS: [(u8, libc::c_int); 7] = [
     (b's', libc::SIGSTOP),
     (b'c', libc::SIGCONT),
     (b'w', libc::SIGWINCH),
+    (b'q', libc::SIGQUIT),
+    (b'1', libc::SIGUSR1),
+    (b'2', libc::SIGUSR2),
 ];
 
 /// The message that signals `group` once, as long as the child isn't reaped; `None` for a signal the guard doesn't

@@ -29,7 +29,7 @@ pub(crate) enum HeardOutput {
 }
 
 /// A program to start. `C` is what it is connected to: [`Stdio`] for [`run`](crate::run), [`OpenPipes`] for
-/// [`PipedChild`](crate::PipedChild), [`AtTerminal`] for [`PtySupervisor`](crate::PtySupervisor).
+/// [`PipedChild`](crate::PipedChild), [`OwnStreams`] for [`OwnStreamsChild`](crate::OwnStreamsChild), [`AtTerminal`] for [`PtySupervisor`](crate::PtySupervisor).
 #[derive(Clone)]
 pub struct Launch<C = Stdio> {
     /// The program: a path, or a name looked up in the `PATH` of `env`. A relative path starts at `cwd`.
@@ -93,6 +93,22 @@ pub enum Streams {
 /// A pipe for each standard stream, open as long as the program is supervised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenPipes;
+
+/// The standard streams of this process: what the program reads and writes, this process doesn't see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnStreams {
+    /// Where its standard output goes.
+    pub output: OwnOutput,
+}
+
+/// A stream of this process for the standard output of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnOutput {
+    /// Standard output.
+    Output,
+    /// Standard error: this process has its standard output for itself.
+    Errors,
+}
 
 /// A terminal of its own for all standard streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

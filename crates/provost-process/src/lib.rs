@@ -25,7 +25,7 @@
 //! | `start.rs` | its pipes, and the channel to its guard (unix) |
 //! | `guard.rs`, `guard/` | the guard (unix); with `secrecy.rs`, `streams.rs` and `file_size.rs` the only `unsafe` code of Provost |
 //! | `portable.rs` | the same `run` with fewer guarantees (other platforms) |
-//! | `piped.rs`, `piped/` | a long-lived child with a line protocol |
+//! | `piped.rs`, `piped/` | a long-lived child with a line protocol; one with the streams of this process |
 //! | `pty.rs` | a program at a terminal, as its supervisor's handle |
 //! | `pty/options.rs` | what to start there, and the requests to it |
 //! | `pty/reader.rs` | what a terminal must know of its screen: the interface to a detector |
@@ -110,13 +110,16 @@ pub use file_size::outlive_file_size_limit;
 #[cfg(unix)]
 pub use guard::namespaces_are_there as guards_are_out_of_reach;
 pub use identity::ProcessIdentity;
-pub use launch::{AtTerminal, BoxedCommand, Confinement, Launch, OpenPipes, ProgramBox, Stdio, Streams};
+pub use launch::{
+    AtTerminal, BoxedCommand, Confinement, Launch, OpenPipes, OwnOutput, OwnStreams, ProgramBox, Stdio,
+    Streams,
+};
 #[cfg(unix)]
 pub use launch::{run_attached, run_helper};
 pub use leftover::{boot_id, end_leftovers};
 pub use log_file::{LogEnd, LogFile};
 pub use masked::MaskedPaths;
-pub use piped::{PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
+pub use piped::{OwnStreamsChild, PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::{
     adopt_orphans, end_adopted_leftovers, keep_ledger, run, run_leaving, run_logged, run_watched,

@@ -7,6 +7,7 @@ mod keeper;
 #[path = "piped/unix.rs"]
 mod keeper;
 mod lines;
+mod own_streams;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{Launch, OpenPipes, SpawnError};
 use keeper::{Keeper, Output};
 use lines::Lines;
+pub use own_streams::OwnStreamsChild;
 
 /// Messages queued for the child; further senders wait.
 const QUEUE_MAX: usize = 16;

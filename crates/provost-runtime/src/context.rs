@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use provost_config::{Folders, Problems, Settings, Settled, Skill, Skills};
 use provost_event::{RunPolicy, SandboxMode};
+use provost_external::PassedStreams;
 use provost_harness::{HarnessCallback, Observers, Redactor};
 use provost_mcp_client::Catalog;
 use provost_power::{KeepAwake, KeepAwakeOptions};
@@ -48,6 +49,8 @@ pub struct RunContext {
     pub(crate) variables: Variables,
     /// Whether Provost's own git looks from a box.
     pub(crate) boxes_git: bool,
+    /// The standard streams of this process, for a program that gets them.
+    pub(crate) streams: Option<PassedStreams>,
 }
 
 /// What external programs among a run's agents are run with.
@@ -102,6 +105,7 @@ impl RunContext {
             redactor: Arc::new(Redactor::new(all_secrets(settings, variables))),
             env: commands_env(settings, variables),
             hidden: hidden(settings),
+            streams: None,
         }
     }
 }
@@ -131,6 +135,13 @@ impl RunContext {
     #[must_use]
     pub fn with_mcp(mut self, catalog: Catalog) -> Self {
         self.mcp = catalog;
+        self
+    }
+
+    /// The same, where a program whose policy says so gets the standard streams of this process.
+    #[must_use]
+    pub fn with_streams(mut self, streams: Option<PassedStreams>) -> Self {
+        self.streams = streams;
         self
     }
 

@@ -264,6 +264,7 @@ impl StateDir {
             profiles: around.programs.profiles,
             gateway: gateway.map(|gateway| Arc::new(gateway) as Arc<dyn ModelGateway>),
             masked: Arc::clone(&masked),
+            streams: around.streams,
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
         let services = ServiceStarter {

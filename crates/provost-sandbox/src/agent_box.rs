@@ -374,13 +374,15 @@ impl AgentSandbox for AgentBox {
     }
 
     fn may_read(&self, path: &Path) -> Result<(), String> {
-        self.0.rules().read_denied(&real(path)).map_or(Ok(()), Err)
+        let (path, rules) = (real(path), self.0.rules());
+        rules.read_denied(&path).or_else(|| rules.is_private(&path)).map_or(Ok(()), Err)
     }
 
     fn may_write(&self, path: &Path) -> Result<(), String> {
         let path = real(path);
         let rules = self.0.rules();
-        rules.read_denied(&path).or_else(|| rules.write_denied(&path)).map_or(Ok(()), Err)
+        let denied = rules.read_denied(&path).or_else(|| rules.is_private(&path));
+        denied.or_else(|| rules.write_denied(&path)).map_or(Ok(()), Err)
     }
 
     fn denials(&self, output: &str) -> Vec<String> {

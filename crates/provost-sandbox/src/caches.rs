@@ -27,11 +27,16 @@ const CACHES: &[(&str, &str)] = &[
     ("PNPM_HOME", ".local/share/pnpm"),
 ];
 
+/// The folder with what is kept of the boxes of a workspace.
+pub(crate) fn layers(places: &Places, workspace: &Path) -> PathBuf {
+    let key = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
+    places.state.join("sandbox").join("caches").join(&key.as_str()[..16])
+}
+
 /// The caches for programs in `workspace`.
 pub(crate) fn caches(places: &Places, workspace: &Path) -> Vec<Cache> {
     let Some(home) = &places.home else { return Vec::new() };
-    let key = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
-    let layers = places.state.join("sandbox").join("caches").join(&key.as_str()[..16]);
+    let layers = layers(places, workspace);
     let cache = |(variable, name): &(&'static str, &str)| {
         let given = places.variables.get(*variable).map(PathBuf::from).filter(|path| path.is_absolute());
         let folder = given.unwrap_or_else(|| home.join(name));

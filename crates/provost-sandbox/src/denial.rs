@@ -8,6 +8,9 @@ use regex::Regex;
 
 use crate::FileRules;
 
+/// What is only read from a program's output begins with this: any program can print such a message.
+const AS_PRINTED: &str = "as its output has it,";
+
 /// Sentences for the model at most.
 const SENTENCES_MAX: usize = 5;
 /// Lines that are looked at, from the end.
@@ -66,6 +69,9 @@ pub(crate) fn denials(output: &str, rules: &FileRules, network: SandboxNetwork) 
     }
     let mut seen = std::collections::BTreeSet::new();
     found.retain(|sentence| seen.insert(sentence.clone()));
+    if let Some(first) = found.first_mut() {
+        *first = format!("{AS_PRINTED} {first}");
+    }
     found
 }
 

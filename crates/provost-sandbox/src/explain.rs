@@ -66,6 +66,9 @@ pub fn explain(policy: &SandboxPolicy, workspace: &Path, places: &Places, comman
             &format!("a cache ({}): what is written is kept apart, for this workspace", cache.variable),
         )
     }));
+    write.extend(rules.private.iter().map(|private| {
+        one(&private.place, "isn't there: what commands make there is kept apart, and only they see it")
+    }));
     let protected = rules.protected.iter().filter(|protected| protected.cover != Cover::Pinned);
     Explanation {
         mode: policy.mode,

@@ -48,6 +48,6 @@ pub use linux::run_step_if_asked;
 pub use probe::{Finding, FindingState, Probe};
 pub use proxy::HostPattern;
 pub use repository::Exclude;
-pub use rules::{Cover, FileRules, Places, Protected};
+pub use rules::{Cover, FileRules, Places, PrivateFolder, Protected};
 pub use sandbox::{LocalSandbox, SandboxOptions};
 pub use shown::{Shown, ShownEntry};

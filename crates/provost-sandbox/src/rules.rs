@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use provost_event::{SandboxMode, SandboxPolicy};
 use provost_harness::{GrantedFolder, PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
 
-use crate::caches::{Cache, caches};
+use crate::caches::{Cache, caches, layers};
 use crate::denial::real;
 use crate::homes::homes;
 use crate::repository::{self, Exclude, Kept, Repository};
@@ -50,6 +50,17 @@ pub struct FileRules {
     pub gaps: Vec<String>,
     /// Folders of Provost's that programs use.
     pub granted: Vec<GrantedFolder>,
+    /// Folders that aren't there: what programs make of them is kept apart, and only seen in the box.
+    pub private: Vec<PrivateFolder>,
+}
+
+/// A folder of which only the agent's programs know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateFolder {
+    /// Where they see it.
+    pub place: PathBuf,
+    /// Where it is.
+    pub source: PathBuf,
 }
 
 /// A path that stays as it is.
@@ -113,6 +124,11 @@ const ENVIRONMENT_FILES: &[&str] =
     &[".env", ".env.local", ".env.development", ".env.production", ".env.test"];
 /// Folders beside a workspace, and in the home folder, that are looked into for such files.
 const SIBLINGS_MAX: usize = 500;
+/// Those of them whose name stands for nothing else: what an agent makes there isn't run by others.
+const PRIVATE_VENVS: &[&str] = &[".venv", "venv"];
+/// Settings of agents that are files at the top of a workspace. Where they aren't there they can't be covered: agents fail
+/// at one that they can't read.
+const AGENTS_FILES: &[&str] = &[".mcp.json", "opencode.json", "opencode.jsonc", ".aider.conf.yml"];
 /// Folders that may hold a virtual environment of Python.
 const VENVS: &[&str] = &[".venv", "venv", "env"];
 
@@ -135,6 +151,7 @@ impl FileRules {
             exclude: None,
             gaps: Vec::new(),
             granted: Vec::new(),
+            private: Vec::new(),
         };
         if mode == SandboxMode::Strict {
             rules.read_only_from = strict_reads(places, workspace, policy);
@@ -156,6 +173,9 @@ impl FileRules {
             kept.retain(|kept| !rules.masked.contains(&kept.path));
             kept.iter().for_each(|kept| rules.keep(kept));
             rules.masked.clone().iter().for_each(|masked| rules.keep_above(masked));
+            let layers = layers(places, workspace);
+            rules.private = private_venvs(workspace, &layers);
+            rules.private.retain(|private| !policy.write.contains(&private.place));
         }
         if mode != SandboxMode::Strict {
             rules.show_home(places);
@@ -181,6 +201,7 @@ impl FileRules {
         self.no_bare_repository(workspace);
         PROTECTED_FOLDERS.iter().for_each(|name| self.add(workspace.join(name), Cover::EmptyFolder));
         PROTECTED_FILES.iter().for_each(|name| self.add(workspace.join(name), Cover::Nothing));
+        AGENTS_FILES.iter().for_each(|name| self.add(workspace.join(name), Cover::Itself));
         for venv in VENVS.iter().map(|name| workspace.join(name)) {
             if venv.join("pyvenv.cfg").is_file() && !is_symlink(&venv) {
                 self.protected.push(Protected { path: venv.clone(), cover: Cover::Pinned });
@@ -228,6 +249,18 @@ impl FileRules {
         ))
     }
 
+    /// Why file tools don't have `path`, absolute and without symlinks; `None` if it is in no folder that only programs
+    /// see.
+    #[must_use]
+    pub fn is_private(&self, path: &Path) -> Option<String> {
+        let private = self.private.iter().find(|private| path.starts_with(&private.place))?;
+        Some(format!(
+            "{} is in {}, which only commands in the sandbox have: read or write it with a command",
+            path.display(),
+            private.place.display()
+        ))
+    }
+
     /// Why `path`, absolute and without symlinks, may not be written; `None` if it may.
     #[must_use]
     pub fn write_denied(&self, path: &Path) -> Option<String> {
@@ -265,6 +298,13 @@ pub(crate) fn is_absent(path: &Path) -> bool {
         return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     }
     !facts.is_symlink() && facts.len() == 0
+}
+
+/// The virtual environments that aren't there. `python` in one that an agent makes is run by nothing outside.
+fn private_venvs(workspace: &Path, layers: &Path) -> Vec<PrivateFolder> {
+    let private =
+        |name: &&str| PrivateFolder { place: workspace.join(name), source: layers.join("venvs").join(name) };
+    PRIVATE_VENVS.iter().map(private).filter(|private| is_absent(&private.place)).collect()
 }
 
 fn is_symlink(path: &Path) -> bool {

@@ -72,6 +72,13 @@ pub(crate) fn read<A: DeserializeOwned + JsonSchema>(tool: &str, input: &Json) -
     })
 }
 
+/// `output` with the fact that the argument `name` was above the maximum, which counted in its place. Both are in its unit.
+pub(crate) fn limited(output: ToolOutput, name: &str, asked: Option<u128>, most: u128) -> ToolOutput {
+    let Some(asked) = asked.filter(|asked| *asked > most) else { return output };
+    let text = format!("{}\n[{name} {asked} is above the maximum: {most} counted]", output.text);
+    ToolOutput { text, ..output }
+}
+
 fn misfit<A: JsonSchema>(tool: &str, path: &str, message: &str) -> ToolOutput {
     let at = if path.is_empty() || path == "." { String::new() } else { format!("`{path}`: ") };
     ToolOutput::rejected(format!(

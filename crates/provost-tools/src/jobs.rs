@@ -158,7 +158,7 @@ impl Tool for Jobs {
             Ok(session) => session,
             Err(output) => return output,
         };
-        match arguments.job.as_deref() {
+        let output = match arguments.job.as_deref() {
             None => self.list(session),
             Some(text) => match text.parse::<JobName>() {
                 Ok(name) => self.one(session, name, &arguments, context).await,
@@ -167,7 +167,13 @@ impl Tool for Jobs {
                     None => self.unknown(session, text),
                 },
             },
-        }
+        };
+        arguments::limited(
+            output,
+            "wait_secs",
+            arguments.wait_secs.map(u128::from),
+            WAIT_MAX.as_secs().into(),
+        )
     }
 
     fn session_over(&self, session: SessionId) {

@@ -311,6 +311,7 @@ impl Tool for Shell {
         }
         let asked = arguments.timeout_secs.map_or(TIMEOUT_DEFAULT, |secs| Duration::from_secs(secs.get()));
         let timeout = asked.min(context.timeout);
+        let most = u128::from(context.timeout.as_secs());
         let command = with_variables(&arguments.command, context);
         let script = match Script::new(&command, &*context.sandbox) {
             Ok(script) => script,
@@ -329,6 +330,8 @@ impl Tool for Shell {
         match context.output.during(running).await {
             Ok(finished) => {
                 let output = report(&finished, timeout, &start, script.final_cwd(), &context.workspace);
+                let given = arguments.timeout_secs.map(|secs| u128::from(secs.get()));
+                let output = arguments::limited(output, "timeout_secs", given, most);
                 let own = facts(&finished, &arguments.command);
                 let CallFacts { jobs, ended, .. } =
                     jobs::session_of(context).map(|session| self.jobs.facts(session)).unwrap_or_default();

@@ -343,7 +343,8 @@ impl Tool for Terminal {
             },
             Action::Stop => self.stop(&arguments, context).await,
         };
-        output.unwrap_or_else(|failed| failed)
+        let output = output.unwrap_or_else(|failed| failed);
+        arguments::limited(output, "wait_ms", arguments.wait_ms.map(u128::from), WAIT_MAX.as_millis())
     }
 
     fn session_over(&self, session: SessionId) {

@@ -68,9 +68,9 @@ pub(crate) struct ExecArgs {
     /// Let it call models past the gateway, such as with its vendor's login: money doesn't bind it then.
     #[arg(long, help_heading = "Limits of the whole run")]
     pub(crate) unmetered: bool,
-    /// Whether it may only run if its calls pass the gateway.
+    /// Whether it stands for its program: it may only run if its calls pass the gateway, and this command ends as it does.
     #[arg(skip)]
-    pub(crate) must_be_metered: bool,
+    pub(crate) stands_for_program: bool,
 }
 
 const EXEC_HELP: &str = "A turn is one exchange with the program: words or an answer go in, and a question or the end of \
@@ -83,7 +83,7 @@ pub(crate) struct GatewayArgs {
     /// The program and its arguments, behind `--`.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub(crate) command: Vec<String>,
-    /// Without a person at the terminal; so too where standard input or output is no terminal.
+    /// Without a person at the terminal.
     #[arg(long)]
     pub(crate) unattended: bool,
     /// Don't record what it shows.
@@ -103,22 +103,28 @@ pub(crate) struct GatewayArgs {
     pub(crate) budget: BudgetArgs,
 }
 
-const GATEWAY_HELP: &str = "The program gets the addresses of Provost's model gateway and a token in the variables that the official \
-client libraries read: ANTHROPIC_BASE_URL and _API_KEY, OPENAI_BASE_URL and _API_KEY, GOOGLE_GEMINI_BASE_URL and \
-GEMINI_API_KEY; others take PROVOST_GATEWAY_URL and _TOKEN. It never gets a provider's key. docs/gateway.md tells more.";
+const GATEWAY_HELP: &str = "Where standard input, output and error are the terminal, the program has a terminal of its own. \
+Otherwise, in a pipe or a script, it has these streams as they are, and signals are forwarded to it. The exit status is \
+that of the program, or 3 if a budget ended it. The program gets the addresses of Provost's model gateway and a token in \
+the variables that the official client libraries read: ANTHROPIC_BASE_URL and _API_KEY, OPENAI_BASE_URL and _API_KEY, \
+GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY; others take PROVOST_GATEWAY_URL and _TOKEN. It never gets a provider's key. \
+docs/gateway.md tells more.";
 
 impl From<GatewayArgs> for ExecArgs {
     fn from(args: GatewayArgs) -> Self {
         let GatewayArgs { command, unattended, no_record, calls, dir, config, shown, budget } = args;
-        let at_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let is_at_terminal = std::io::stdin().is_terminal()
+            && std::io::stdout().is_terminal()
+            && std::io::stderr().is_terminal();
+        let channel = if is_at_terminal { ChannelArg::Terminal } else { ChannelArg::Streams };
         Self {
             command,
-            unattended: unattended || !at_terminal,
+            unattended: unattended || !is_at_terminal,
             prompt: None,
             file: None,
             stdin: false,
             profile: Some("gateway".to_owned()),
-            channel: ChannelArg::Terminal,
+            channel,
             size: None,
             no_record,
             calls,
@@ -131,7 +137,7 @@ impl From<GatewayArgs> for ExecArgs {
             idle_time: None,
             allow_unpriced: false,
             unmetered: false,
-            must_be_metered: true,
+            stands_for_program: true,
         }
     }
 }
@@ -187,6 +193,9 @@ pub(crate) enum ChannelArg {
     Terminal,
     /// Its structured stream.
     Structured,
+    /// The standard streams of this command.
+    #[value(skip)]
+    Streams,
 }
 
 impl From<ChannelArg> for Channel {
@@ -195,6 +204,7 @@ impl From<ChannelArg> for Channel {
             ChannelArg::Auto => Self::Auto,
             ChannelArg::Terminal => Self::Terminal,
             ChannelArg::Structured => Self::Structured,
+            ChannelArg::Streams => Self::Streams,
         }
     }
 }

@@ -14,13 +14,14 @@ use provost_terminal::Profile;
 use serde::{Deserialize, Serialize};
 
 use super::backend_to_show;
-use super::run::{Ready, read_file, read_stdin, tell, with_stdin};
+use super::run::{Ready, Shape, read_file, read_stdin, tell, with_stdin};
 use super::target::Target;
 use crate::attached::{must_be_terminal, size};
 use crate::cli::{BackgroundArgs, ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::render::Progress;
+use crate::stands_for::StandsFor;
 use crate::unattended::work_for;
 use crate::wiring::{attended, with_person};
 use provost_runtime::require;
@@ -102,7 +103,10 @@ impl PersonsTerminal {
 /// Works on a run of the program in this process, with or without a person's terminal elsewhere.
 async fn work(args: ExecArgs, person: Option<PersonsTerminal>) -> anyhow::Result<Exit> {
     let prompt = prompt(&args)?;
-    tell_of_unread("; `--prompt -` tells it to the program, --stdin adds it to what that is told");
+    let passes_streams = args.channel == ChannelArg::Streams;
+    if !passes_streams {
+        tell_of_unread("; `--prompt -` tells it to the program, --stdin adds it to what that is told");
+    }
     let ready = Ready::new(&args.work(), args.flags())?;
     require(&ready.place.trust(), &ready.settled.project)?;
     let (program, program_args) = command(&args, &ready.folder, &ready.variables)?;
@@ -110,7 +114,7 @@ async fn work(args: ExecArgs, person: Option<PersonsTerminal>) -> anyhow::Result
     let profile = profile_of(&profiles, args.profile.as_deref(), (&program, &program_args))?;
     may_be_spoken_to(args.channel, &profile, &args)?;
     let metering = metering_of(&ready.settled, &profile, &ready.variables);
-    if args.must_be_metered && metering != Metering::Gateway {
+    if args.stands_for_program && metering != Metering::Gateway {
         let what = "no provider of the model gateway can be called: none has its key";
         let remedy =
             "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or name another provider in [gateway]";
@@ -130,13 +134,24 @@ async fn work(args: ExecArgs, person: Option<PersonsTerminal>) -> anyhow::Result
     let policy = external_policy(&ready.settled, &team, &ready.folder, wanted);
     tell(&notes);
     let goal = Goal { text: goal, images: Vec::new() };
-    match person {
-        None => ready.start(goal, attended(policy), team.models).await,
+    let (policy, shape) = match person {
         Some(terminal) => {
-            let policy = terminal.told(with_person(policy));
-            ready.begin(goal, policy, team.models, Progress::Silent).await?.finish().await
+            let stands_for = if args.stands_for_program { StandsFor::Program } else { StandsFor::Run };
+            (terminal.told(with_person(policy)), Shape { progress: Progress::Silent, stands_for })
         }
-    }
+        None => {
+            let policy = attended(policy);
+            let stands_for = match args.stands_for_program {
+                true if passes_streams => StandsFor::of(&policy, args.shown),
+                true => StandsFor::Program,
+                false => StandsFor::Run,
+            };
+            let is_here = passes_streams.then(|| PersonsTerminal::here(&ready.variables));
+            let policy = is_here.into_iter().fold(policy, |policy, terminal| terminal.told(policy));
+            (policy, Shape { progress: stands_for.progress(args.shown), stands_for })
+        }
+    };
+    ready.begin(goal, policy, team.models, shape).await?.finish().await
 }
 
 /// The program's prompt; absent where its arguments say what it does.

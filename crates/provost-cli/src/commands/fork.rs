@@ -27,6 +27,7 @@ use crate::output;
 use crate::render::{Progress, safe};
 use crate::reports::{bell, reporting};
 use crate::signals::Signals;
+use crate::stands_for::StandsFor;
 use crate::unattended::{begun, new_run};
 use crate::watcher::Watcher;
 use crate::wiring::{state_dir, variables};
@@ -97,7 +98,9 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     let asking =
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let pending_stop = PendingStop::None;
-    Work { backend, harness, place, watcher, asking, signals, shown: args.shown, progress, pending_stop }
+    let shown = args.shown;
+    let stands_for = StandsFor::Run;
+    Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop, stands_for }
         .finish()
         .await
 }

@@ -14,7 +14,8 @@ use provost_config::{Request, Scope, Settings, load};
 use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, RunId, SessionId};
 use provost_harness::{
-    Backend, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, RunStatusFilter, read_actor,
+    Backend, BackendError, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, RunStatusFilter,
+    RunSummary, read_actor,
 };
 use provost_llm::resolve;
 
@@ -30,7 +31,7 @@ use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::render::{Earlier, Progress};
 use crate::reports::{bell, reporting};
-use crate::signals::Signals;
+use crate::stands_for::StandsFor;
 use crate::unattended::begun;
 use crate::watcher::Watcher;
 use crate::wiring::{outage_max_ms, state_dir, variables};
@@ -69,8 +70,9 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let models = models(&change, judges, &given, (settings, &variables), &tuning)?;
     let programs = Programs::of(&change.policy, &settled, &variables)?;
     let pending_stop = if state.outcome().is_none() { PendingStop::Outlived } else { PendingStop::None };
-    let signals = Signals::listen().context("can't listen for Ctrl-C")?;
-    let progress = Progress::choose(args.shown);
+    let stands_for = StandsFor::of(&change.policy, args.shown);
+    let signals = stands_for.signals()?;
+    let progress = stands_for.progress(args.shown);
     let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
     let asks = who_asks(progress);
     let sessions = live_sessions(&*backend, &state).await?;
@@ -81,7 +83,8 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs)
         .with_mcp(catalog)
         .with_skills(&place.skills(&folders, &folder)?)
-        .with_bell(bell(None));
+        .with_bell(bell(None))
+        .with_streams(stands_for.streams());
     let opened = place.harness(backend.clone(), models, around).open(run).await;
     let mut harness = opened.inspect_err(|_| watcher.close())?;
     let was_completed = matches!(state.outcome(), Some(Outcome::Completed { .. }));
@@ -94,8 +97,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     if matches!(progress, Progress::Plain(_) | Progress::Attended | Progress::Live(_)) && !args.shown.quiet {
         change.said.iter().chain(&more.said).for_each(|line| crate::output::tell(line));
     }
-    let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
-    tell(&others_at_work(&running, &folder, Some(run)));
+    tell(&others_at_work(&at_work(&*backend).await?, &folder, Some(run)));
     tell_of_remade(harness.remade_worktrees());
     if let Some(changed) = change.entry {
         harness.change_policy(changed).await?;
@@ -104,16 +106,19 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     begin(&mut harness, &*backend, was_suspended, (more, given.text.clone())).await?;
     begun();
     // By now the suspension is over, and with it the time that was left before.
-    for question in open_in(&*backend, run).await? {
-        watcher.opened(question);
-    }
+    open_in(&*backend, run).await?.into_iter().for_each(|question| watcher.opened(question));
     let asking =
         Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
     let said = given.text.as_deref();
     let said = said.map(|text| SentMessage { to: SessionId::root(run), text, by: BY, before: root.head() });
-    Work { backend, harness, place, watcher, asking, signals, shown: args.shown, progress, pending_stop }
+    let shown = args.shown;
+    Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop, stands_for }
         .finish_after(said.as_ref(), was_completed)
         .await
+}
+
+async fn at_work(backend: &dyn Backend) -> Result<Vec<RunSummary>, BackendError> {
+    backend.list(RunQuery::with_status(RunStatusFilter::Running)).await
 }
 
 /// A run whose agents' logs say what became of their services.

@@ -22,7 +22,7 @@ use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::{Progress, one_line, visible};
 use crate::reports::{bell, reporting};
-use crate::signals::Signals;
+use crate::stands_for::StandsFor;
 use crate::unattended::{begun, new_run};
 use crate::watcher::Watcher;
 use crate::wiring::{attended, state_dir, variables};
@@ -108,8 +108,8 @@ impl Ready {
     /// # Errors
     /// When it can't be started, or its log not be written or read.
     pub(super) async fn start(self, goal: Goal, policy: RunPolicy, models: Models) -> anyhow::Result<Exit> {
-        let progress = Progress::choose(self.shown);
-        self.begin(goal, policy, models, progress).await?.finish().await
+        let shape = Shape { progress: Progress::choose(self.shown), stands_for: StandsFor::Run };
+        self.begin(goal, policy, models, shape).await?.finish().await
     }
 
     /// Starts a run, to be worked on.
@@ -121,7 +121,7 @@ impl Ready {
         goal: Goal,
         policy: RunPolicy,
         models: Models,
-        progress: Progress,
+        Shape { progress, stands_for }: Shape,
     ) -> anyhow::Result<Work> {
         let Self { settled, folder, variables, place, folders, shown, flags, file } = self;
         let flags = given_flags(&flags, &policy.agent.model, &current_dir()?);
@@ -145,12 +145,13 @@ impl Ready {
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
         let backend = place.open()?;
         tell(&before_it_begins(&*backend, &folder, (&settled, shown), &policy).await?);
-        let signals = Signals::listen().context("can't listen for Ctrl-C")?;
+        let signals = stands_for.signals()?;
         let asks = who_asks(progress);
         let view = reporting(progress.view(None), &settled.settings, None);
         let watcher = Arc::new(Watcher::new(view, asks, HashMap::new()));
         let around = RunContext::new(&settled.settings, &variables, (watcher.clone(), observers), programs);
-        let around = around.with_skills(&skills).with_mcp(catalog).with_bell(bell(None));
+        let around = around.with_skills(&skills).with_mcp(catalog);
+        let around = around.with_bell(bell(None)).with_streams(stands_for.streams());
         let harness = place.harness(backend.clone(), models, around);
         let id = new_run();
         mark(Some(id));
@@ -160,7 +161,18 @@ impl Ready {
         let user_file = folders.user_file;
         let asking = Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file };
         let pending_stop = PendingStop::None;
-        Ok(Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop })
+        Ok(Work {
+            backend,
+            harness,
+            place,
+            watcher,
+            asking,
+            signals,
+            shown,
+            progress,
+            pending_stop,
+            stands_for,
+        })
     }
 }
 
@@ -217,6 +229,12 @@ pub(super) fn others_at_work(runs: &[RunSummary], folder: &Path, but: Option<Run
 /// A line for each skill that isn't used.
 fn skipped_skills(skills: &Skills) -> Vec<String> {
     skills.skipped.iter().map(|skipped| format!("{} {}", skipped.file.display(), skipped.why)).collect()
+}
+
+/// How a run is shown, and what the command stands for.
+pub(super) struct Shape {
+    pub(super) progress: Progress,
+    pub(super) stands_for: StandsFor,
 }
 
 fn goal(args: &RunArgs) -> anyhow::Result<String> {

@@ -154,6 +154,8 @@ pub(crate) enum Progress {
     Plain(Detail),
     /// Not at all while a program has this terminal; lines afterwards.
     Attended,
+    /// Not at all while a program has the streams of this command; afterwards what it doesn't tell itself.
+    Passed,
     /// Records, on standard output.
     Json,
     /// Not at all.
@@ -184,7 +186,7 @@ impl Progress {
             Self::Plain(detail) => Box::new(plain::Plain::new(sayer(), detail)),
             Self::Attended => Box::new(attended::Attended::new(sayer())),
             Self::Json => Box::new(json::Json),
-            Self::Silent => Box::new(Silent),
+            Self::Passed | Self::Silent => Box::new(Silent),
         }
     }
 }

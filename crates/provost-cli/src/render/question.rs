@@ -126,10 +126,14 @@ fn arguments(tool: &str, input: &Json) -> Vec<String> {
 pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'static str, String)> {
     let name = question.short_id();
     let longer = match why_once(question) {
-        None => format!("allow {} from now on", visible(&question.pattern)),
-        Some(_) if question.outside.is_some() => "not for what leaves the sandbox".to_owned(),
-        Some(_) if question.question.is_some() => "not for what a tool asks".to_owned(),
-        Some(_) => "not for scripts: they may hold something else next time".to_owned(),
+        None => ("r, A", format!("allow {} from now on", visible(&question.pattern))),
+        Some(_) if question.outside.is_some() => {
+            ("counts", "once: nothing that leaves the sandbox is agreed to for longer".to_owned())
+        }
+        Some(_) if question.question.is_some() => {
+            ("counts", "once: a tool asks something else each time".to_owned())
+        }
+        Some(_) => ("counts", "once: its scripts may hold something else next time".to_owned()),
     };
     let mut facts = vec![("why", visible(&question.why))];
     facts.extend(question.scripts.iter().map(|script| ("script", script_in_words(script))));
@@ -137,7 +141,7 @@ pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'stati
     facts.extend(question.outside.iter().map(|outside| ("leaves", outside_in_words(outside))));
     facts.extend(question.question.iter().map(|asked| ("fields", fields_in_words(asked))));
     facts.extend([
-        ("r, A", longer),
+        longer,
         ("left", left_in_words(question.wait(), now, true)),
         ("or", format!("provost approve {name}, from any terminal")),
     ]);

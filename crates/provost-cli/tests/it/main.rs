@@ -98,6 +98,10 @@ mod gateway;
 #[cfg(test)]
 mod gateway_provider;
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod gateway_streams;
+#[cfg(test)]
 mod git_environment;
 #[cfg(test)]
 mod goal_commands;

@@ -46,7 +46,7 @@ fn probes() -> Vec<Probe> {
 }
 
 /// A file that is only seen outside counts there, and must not be seen outside when it was made inside.
-const SEEN: &str = "export LATER='test -e' STAYS='test -s pid';";
+const SEEN: &str = "export LATER='test -e' LEFT='test -e' STAYS='test -s pid';";
 
 impl Probe {
     fn key(&self, user: User) -> String {
@@ -76,7 +76,7 @@ impl Probe {
     fn fails_inside(&self, user: User) -> Result<(), String> {
         let stage = Stage::new(user, &self.key(user));
         // In the box the file may be there: what counts is whether it is outside.
-        let script = format!("export LATER=true STAYS=true; {}", self.script);
+        let script = format!("export LATER=true LEFT=true STAYS=true; {}", self.script);
         let held = fs::File::open("/dev/null").unwrap();
         assert!(held.as_raw_fd() > 2);
         let done = stage.provost(&["sandbox", "run", "--", "sh", "-c", &script]);
@@ -87,6 +87,8 @@ impl Probe {
             ["/tmp", "/dev/shm"].iter().any(|folder| {
                 std::path::Path::new(&format!("{folder}/provost-probe-{}", self.key(user))).exists()
             })
+        } else if let Some((_, path)) = self.script.split_once("$LEFT ") {
+            stage.path(&format!("work/{path}")).exists()
         } else if self.script.contains("$STAYS") {
             let left = stage.outside("grep -lsa 'sleep.60' /proc/[0-9]*/cmdline; true");
             let listed = String::from_utf8_lossy(&left.stdout).into_owned();

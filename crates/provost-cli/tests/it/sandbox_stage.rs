@@ -49,6 +49,8 @@ pub(crate) struct Stage {
     /// Held open while the stage is.
     _peers: Peers,
     variables: Vec<(&'static str, String)>,
+    /// A segment of shared memory.
+    shared: String,
 }
 
 struct Peers {
@@ -88,7 +90,9 @@ impl Stage {
             fs::read_to_string(&name).is_ok_and(|name| name.trim() == "sleep").then_some(())
         });
         variables.push(("VICTIM", victim.id().to_string()));
-        Self { folder, user, victim, _peers: peers, variables }
+        let shared = shared_memory(user);
+        variables.push(("SHM", shared.clone()));
+        Self { folder, user, victim, _peers: peers, variables, shared }
     }
 
     /// Writes a file, and the folders that it is in.
@@ -151,7 +155,15 @@ impl Drop for Stage {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
+        let _ = Command::new("ipcrm").args(["-m", &self.shared]).status();
     }
+}
+
+/// The id of a new segment of shared memory.
+fn shared_memory(user: User) -> String {
+    let made = as_user(user, Command::new("ipcmk").args(["-M", "64"])).output().unwrap();
+    let said = String::from_utf8_lossy(&made.stdout).into_owned();
+    said.split_whitespace().next_back().unwrap_or_else(|| panic!("{made:?}")).to_owned()
 }
 
 fn give(user: User, root: &Path) {
@@ -182,6 +194,7 @@ fn furnish(root: &Path) {
     write("out/denied", "SECRET");
     write("work2/keep", "");
     write("work/.vscode/settings.json", "{}");
+    write("work/.mcp.json", "{}");
     write(
         "work/provost.toml",
         &format!(

@@ -135,6 +135,17 @@ fn a_virtual_environment_of_python_runs_tests() {
 }
 
 #[test]
+fn a_virtual_environment_that_was_not_there_is_the_agents_alone_and_stays_in_its_box() {
+    let stage = stage("venv");
+    fs::remove_dir_all(stage.path("work/.venv")).unwrap();
+    let make = "python3 -m venv --without-pip .venv && .venv/bin/python -c 'print(6 * 7)' | grep -qx 42";
+    works(&stage, make);
+    assert!(!stage.path("work/.venv").exists(), "nothing is left that the user would run");
+    works(&stage, ".venv/bin/python -c 'print(6 * 7)' | grep -qx 42; mkdir -p env && touch env/file");
+    assert!(stage.path("work/env/file").exists(), "a folder with an ordinary name is the project's");
+}
+
+#[test]
 fn compilers_and_a_debugger_of_an_own_child_work() {
     let stage = stage("gdb");
     if !has(&stage, "cc") {

@@ -68,7 +68,7 @@ pub(crate) async fn start(
     };
     let pty = PtySupervisor::spawn(launch, pty_options).await.map_err(|error| not_started(&error))?;
     let started = TerminalEvent::Started {
-        command: shown(&exchange.policy.program, &args, &exchange.redactor),
+        command: command_shown(&exchange.policy.program, &args, &exchange.redactor),
         pid: pty.pid(),
         channel: Channel::Terminal,
         recording: recording.map(|recording| recording.path),
@@ -182,12 +182,12 @@ fn recording_of(
 }
 
 /// As the log shows it.
-fn shown(program: &str, args: &[String], redactor: &Redactor) -> Vec<String> {
+pub(crate) fn command_shown(program: &str, args: &[String], redactor: &Redactor) -> Vec<String> {
     let words: Vec<String> = std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
     without_keys(&words).iter().map(|word| redactor.redact(word).into_owned()).collect()
 }
 
-fn not_started(error: &SpawnError) -> ModelFailure {
+pub(crate) fn not_started(error: &SpawnError) -> ModelFailure {
     let hint = match error {
         SpawnError::ProgramNotFound { .. } => ": install it, or give its whole path",
         SpawnError::FolderNotFound { .. } | SpawnError::Failed { .. } => "",

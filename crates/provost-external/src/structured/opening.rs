@@ -72,7 +72,7 @@ impl StructuredDriver {
                 program: policy.program.clone().into(),
                 args: args.iter().map(Into::into).collect(),
                 env: pointed
-                    .over(self.environment(exchange))
+                    .over(self.options.environment(policy))
                     .into_iter()
                     .map(|(name, value)| (name.into(), value.into()))
                     .collect(),
@@ -119,14 +119,6 @@ impl StructuredDriver {
             live.tell(lines).await;
         }
         Ok(())
-    }
-
-    fn environment(&self, exchange: &Exchange<'_>) -> Vec<(String, String)> {
-        let policy = exchange.policy;
-        let passed = self.options.passed.iter().filter(|(name, _)| policy.passes.contains(name));
-        let given = self.options.env.iter().chain(passed).filter(|(name, _)| !policy.env.contains_key(name));
-        let all = given.map(|(name, value)| (name, value)).chain(policy.env.iter());
-        all.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     async fn take_opening(

@@ -5,8 +5,6 @@ mod answers;
 #[cfg(test)]
 mod budgets;
 #[cfg(test)]
-mod crowd;
-#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod refusals;

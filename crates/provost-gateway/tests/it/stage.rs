@@ -51,7 +51,6 @@ pub(crate) struct Stage {
     pub(crate) client: reqwest::Client,
     seen: Arc<Mutex<Vec<Seen>>>,
     session: SessionId,
-    provider_url: String,
 }
 
 #[derive(Default)]
@@ -140,7 +139,7 @@ impl Stage {
         });
         let access = gateway.open(session).await.unwrap();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Self { backend, gateway, access, client, seen, session, provider_url: format!("http://{address}") }
+        Self { backend, gateway, access, client, seen, session }
     }
 
     /// Posts a body as the program would.
@@ -148,10 +147,6 @@ impl Stage {
         let request = self.client.post(format!("{}{path}", self.access.url));
         let request = request.bearer_auth(&self.access.token).header("content-type", "application/json");
         request.body(body.to_owned()).send().await.unwrap()
-    }
-
-    pub(crate) fn provider_url(&self) -> &str {
-        &self.provider_url
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {

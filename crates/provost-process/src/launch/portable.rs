@@ -5,10 +5,23 @@ use std::process::Stdio;
 
 use tokio::process::{Child, Command};
 
-use super::{HeardOutput, Launch};
+use super::{HeardOutput, Launch, OwnOutput, OwnStreams};
 
-/// Starts a program with pipes.
+/// Starts a program with pipes for its output.
 pub(crate) fn start<C>(launch: &Launch<C>, stdin: Stdio) -> io::Result<Child> {
+    start_with(launch, [stdin, Stdio::piped(), Stdio::piped()])
+}
+
+/// Starts a program with the streams of this process.
+pub(crate) fn start_with_own(launch: &Launch<OwnStreams>) -> io::Result<Child> {
+    let stdout = match launch.stdio.output {
+        OwnOutput::Output => Stdio::inherit(),
+        OwnOutput::Errors => io::stderr().into(),
+    };
+    start_with(launch, [Stdio::inherit(), stdout, Stdio::inherit()])
+}
+
+fn start_with<C>(launch: &Launch<C>, [stdin, stdout, stderr]: [Stdio; 3]) -> io::Result<Child> {
     let enclosed = launch.confinement.enclosed(launch)?;
     Command::new(&enclosed.program)
         .args(&enclosed.args)
@@ -16,8 +29,8 @@ pub(crate) fn start<C>(launch: &Launch<C>, stdin: Stdio) -> io::Result<Child> {
         .env_clear()
         .envs(enclosed.env)
         .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(stdout)
+        .stderr(stderr)
         .kill_on_drop(true)
         .spawn()
 }

@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{Confinement, HeardOutput, Launch};
+use super::{Confinement, HeardOutput, Launch, OwnOutput, OwnStreams};
 use crate::guard::{self, StandardInput};
 use crate::registry::{self, Registered};
 
@@ -16,6 +16,17 @@ pub(crate) struct ChildEnds {
     pub(crate) stdin: Stdio,
     pub(crate) stdout: Stdio,
     pub(crate) stderr: Stdio,
+}
+
+impl ChildEnds {
+    /// Those of this process.
+    pub(crate) fn own(streams: OwnStreams) -> Self {
+        let stdout = match streams.output {
+            OwnOutput::Output => Stdio::inherit(),
+            OwnOutput::Errors => io::stderr().into(),
+        };
+        Self { stdin: Stdio::inherit(), stdout, stderr: Stdio::inherit() }
+    }
 }
 
 /// A guard whose program executes, and our end of the channel to it. Closing that makes the guard kill everything.
@@ -109,7 +120,7 @@ pub fn run_helper(launch: &Launch<()>, descriptors: Vec<OwnedFd>, limit: Duratio
 /// # Errors
 /// When it can't be started, or its guard was killed.
 pub fn run_attached(launch: &Launch<()>) -> io::Result<i32> {
-    let ends = ChildEnds { stdin: Stdio::inherit(), stdout: Stdio::inherit(), stderr: Stdio::inherit() };
+    let ends = ChildEnds::own(OwnStreams { output: OwnOutput::Output });
     let mut prepared = prepare(launch, ends, StandardInput::Stream)?;
     let mut guard =
         registry::spawn(|| prepared.command.spawn(), std::process::Child::id, prepared.placement)?;

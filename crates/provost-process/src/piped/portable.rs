@@ -9,7 +9,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{Launch, OpenPipes, launch};
+use crate::{Launch, OpenPipes, OwnStreams, PtySignal, launch};
 
 pub(super) type Output = ChildStdout;
 
@@ -37,11 +37,13 @@ pub(super) async fn start(launch: Arc<Launch<OpenPipes>>) -> io::Result<Started>
     else {
         return Err(io::Error::other("the child has no pipes"));
     };
-    let pid = child.id().unwrap_or_default();
-    let (told, exit) = watch::channel(None);
-    let (kills, orders) = mpsc::channel(1);
-    let waiter = AbortOnDropHandle::new(tokio::spawn(wait(child, told, orders)));
-    Ok(Started { keeper: Keeper { pid, exit, kills, _waiter: waiter }, stdin, stdout, stderr })
+    Ok(Started { keeper: Keeper::of(child), stdin, stdout, stderr })
+}
+
+/// Starts it with the streams of this process.
+#[expect(clippy::unused_async, reason = "the shape that the other platforms need")]
+pub(super) async fn start_with_own(launch: Arc<Launch<OwnStreams>>) -> io::Result<Keeper> {
+    Ok(Keeper::of(launch::start_with_own(&launch)?))
 }
 
 async fn wait(mut child: Child, told: watch::Sender<Option<Exit>>, mut orders: mpsc::Receiver<()>) {
@@ -57,6 +59,18 @@ async fn wait(mut child: Child, told: watch::Sender<Option<Exit>>, mut orders: m
 }
 
 impl Keeper {
+    fn of(child: Child) -> Self {
+        let pid = child.id().unwrap_or_default();
+        let (told, exit) = watch::channel(None);
+        let (kills, orders) = mpsc::channel(1);
+        let waiter = AbortOnDropHandle::new(tokio::spawn(wait(child, told, orders)));
+        Self { pid, exit, kills, _waiter: waiter }
+    }
+
+    /// There are no signals but the kill.
+    #[expect(clippy::unused_self, clippy::unused_async, reason = "as where there are guards")]
+    pub(super) async fn signal(&mut self, _signal: PtySignal) {}
+
     pub(super) const fn pid(&self) -> u32 {
         self.pid
     }

@@ -17,10 +17,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::guard::Order;
+use crate::guard::{Order, signal_message};
 use crate::launch::{self, ChildEnds, Guarded};
 use crate::registry::{self, Registered};
-use crate::{Launch, OpenPipes};
+use crate::{Launch, OpenPipes, OwnStreams, PtySignal};
 
 const SIGKILL: i32 = 9;
 
@@ -61,19 +61,20 @@ struct Stage {
 
 /// Starts it on a thread that may block.
 pub(super) async fn start(launch: Arc<Launch<OpenPipes>>) -> io::Result<Started> {
-    let spawning = AbortOnDropHandle::new(tokio::task::spawn_blocking(move || spawn(&launch)));
-    let Ok(joined) = timeout(START_MAX, spawning).await else { return Err(io::ErrorKind::TimedOut.into()) };
-    let Spawned { guarded: Guarded { guard, control }, stdin, stdout, stderr } =
-        joined.map_err(io::Error::other)??;
-    let (mut words, orders) = control.into_split();
-    let mut number = [0; 4];
-    timeout(GUARD_WORD_MAX, words.read_exact(&mut number)).await.map_err(|_| io::ErrorKind::TimedOut)??;
-    let pid = u32::from_ne_bytes(number);
-    let (stage_told, stage) = watch::channel(Stage::default());
-    let guard_pid = guard.pid();
-    let listener = AbortOnDropHandle::new(tokio::spawn(listen(words, guard, stage_told)));
-    let keeper = Keeper { pid, guard: guard_pid, stage, orders, _listener: listener };
-    Ok(Started { keeper, stdin, stdout, stderr })
+    let Spawned { guarded, stdin, stdout, stderr } = apart(move || spawn(&launch)).await?;
+    Ok(Started { keeper: Keeper::of(guarded).await?, stdin, stdout, stderr })
+}
+
+/// The same with the streams of this process.
+pub(super) async fn start_with_own(launch: Arc<Launch<OwnStreams>>) -> io::Result<Keeper> {
+    let ends = ChildEnds::own(launch.stdio);
+    Keeper::of(apart(move || launch::start(&*launch, ends)).await?).await
+}
+
+async fn apart<T: Send + 'static>(start: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    let starting = AbortOnDropHandle::new(tokio::task::spawn_blocking(start));
+    let Ok(joined) = timeout(START_MAX, starting).await else { return Err(io::ErrorKind::TimedOut.into()) };
+    joined.map_err(io::Error::other)?
 }
 
 struct Spawned {
@@ -128,6 +129,28 @@ fn exit_of(status: ExitStatus) -> Exit {
 }
 
 impl Keeper {
+    async fn of(Guarded { guard, control }: Guarded<Child, UnixStream>) -> io::Result<Self> {
+        let (mut words, orders) = control.into_split();
+        let mut number = [0; 4];
+        timeout(GUARD_WORD_MAX, words.read_exact(&mut number))
+            .await
+            .map_err(|_| io::ErrorKind::TimedOut)??;
+        let pid = u32::from_ne_bytes(number);
+        let (stage_told, stage) = watch::channel(Stage::default());
+        let guard_pid = guard.pid();
+        let listener = AbortOnDropHandle::new(tokio::spawn(listen(words, guard, stage_told)));
+        Ok(Self { pid, guard: guard_pid, stage, orders, _listener: listener })
+    }
+
+    /// Signals the child's own group, unless the child has ended.
+    pub(super) async fn signal(&mut self, signal: PtySignal) {
+        let group = i32::try_from(self.pid).unwrap_or_default();
+        let Some(message) = signal_message(signal.number(), group) else { return };
+        if let Err(error) = self.orders.write_all(&message).await {
+            tracing::trace!(%error, "the guard is already gone");
+        }
+    }
+
     pub(super) const fn pid(&self) -> u32 {
         self.pid
     }

@@ -141,6 +141,12 @@ pub enum PtySignal {
     Continue,
     /// The window has changed (SIGWINCH).
     Winch,
+    /// Like the quit key (SIGQUIT).
+    Quit,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
 }
 
 /// How to end a program: first in its own way, then by request, then by a kill.

@@ -281,7 +281,7 @@ impl Device for Running {
     fn signal(&mut self, signal: PtySignal) -> Option<io::Result<()>> {
         let foreground = tcgetpgrp(&self.master).ok().map(|group| group.as_raw_nonzero().get());
         let group = foreground.or_else(|| i32::try_from(self.pid).ok()).unwrap_or_default();
-        let message = signal_message(number_of(signal), group)?;
+        let message = signal_message(signal.number(), group)?;
         let Some(control) = &mut self.control else { return Some(Err(io::ErrorKind::NotConnected.into())) };
         Some(control.write_all(&message))
     }
@@ -303,15 +303,21 @@ impl Device for Running {
     }
 }
 
-const fn number_of(signal: PtySignal) -> libc::c_int {
-    match signal {
-        PtySignal::Interrupt => libc::SIGINT,
-        PtySignal::Terminate => libc::SIGTERM,
-        PtySignal::Hangup => libc::SIGHUP,
-        PtySignal::Kill => libc::SIGKILL,
-        PtySignal::Stop => libc::SIGSTOP,
-        PtySignal::Continue => libc::SIGCONT,
-        PtySignal::Winch => libc::SIGWINCH,
+impl PtySignal {
+    /// Its number.
+    pub(crate) const fn number(self) -> libc::c_int {
+        match self {
+            Self::Interrupt => libc::SIGINT,
+            Self::Terminate => libc::SIGTERM,
+            Self::Hangup => libc::SIGHUP,
+            Self::Kill => libc::SIGKILL,
+            Self::Stop => libc::SIGSTOP,
+            Self::Continue => libc::SIGCONT,
+            Self::Winch => libc::SIGWINCH,
+            Self::Quit => libc::SIGQUIT,
+            Self::User1 => libc::SIGUSR1,
+            Self::User2 => libc::SIGUSR2,
+        }
     }
 }
 

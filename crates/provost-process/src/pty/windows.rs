@@ -172,7 +172,10 @@ impl Device for Running {
             | PtySignal::Hangup
             | PtySignal::Stop
             | PtySignal::Continue
-            | PtySignal::Winch => None,
+            | PtySignal::Winch
+            | PtySignal::Quit
+            | PtySignal::User1
+            | PtySignal::User2 => None,
         }
     }
 

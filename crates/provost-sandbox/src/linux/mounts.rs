@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use provost_event::{SandboxMode, SandboxNetwork};
 use provost_harness::{FolderAccess, GrantedFolder};
 
+use crate::rules::PrivateFolder;
 use crate::shown::ShownEntry;
 use crate::{Cover, FileRules};
 
@@ -141,6 +142,9 @@ fn mounts(rules: &FileRules, network: SandboxNetwork, paths: &BoxPaths<'_>) -> M
                 }
             },
         );
+    }
+    for PrivateFolder { place, source } in &rules.private {
+        mounts.put(place, What::Writes(source.clone()));
     }
     for GrantedFolder { path, access } in &rules.granted {
         mounts.put(

@@ -239,8 +239,12 @@ fn layers(rules: &FileRules) -> io::Result<Vec<Layer>> {
     Ok(layers)
 }
 
-/// Makes what protected paths that aren't there are covered by.
+/// Makes what protected paths that aren't there are covered by, and what private folders are mounted over.
 fn cover(rules: &FileRules, covers: &Covers) -> io::Result<()> {
+    for private in &rules.private {
+        folders::private(&private.source)?;
+        covers.make(&private.place, CoverKind::Folder)?;
+    }
     for protected in &rules.protected {
         let kind = match protected.cover {
             Cover::Itself | Cover::Pinned => continue,

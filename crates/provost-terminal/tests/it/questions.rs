@@ -84,4 +84,7 @@ fn the_folder_of_a_question_for_trust_is_its_subject() {
     stage.run(&[Kernel(super::detect::POLLS), Paint("\x1b[?25l"), Paint(dialog), Wait(1000)]);
     let ask = stage.detector.ask().expect("a question");
     assert_eq!(ask.subject.as_deref(), Some("/tmp/some/work"));
+    // Codex 0.171 takes no number here.
+    let keys = ask.options.iter().map(|option| option.keys.as_str()).collect::<Vec<_>>();
+    assert_eq!(keys, ["\r", "\u{1b}"], "{ask:?}");
 }

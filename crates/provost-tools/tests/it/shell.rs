@@ -122,6 +122,22 @@ async fn a_timeout_may_only_be_shortened() {
 }
 
 #[tokio::test]
+async fn a_time_above_the_maximum_is_shortened_and_the_answer_says_so() {
+    let fixture = Fixture::new();
+    let output = fixture.call("shell", json!({"command": "echo hi", "timeout_secs": 86_400})).await;
+    assert_eq!(output.text, "hi\n[timeout_secs 86400 is above the maximum: 600 counted]");
+    let output = fixture.call("shell", json!({"command": "echo hi", "timeout_secs": 600})).await;
+    assert_eq!(output.text, "hi");
+    let output =
+        fixture.call("terminal", json!({"action": "start", "command": "true", "wait_ms": 900_000})).await;
+    assert!(
+        output.text.ends_with("[wait_ms 900000 is above the maximum: 120000 counted]"),
+        "{}",
+        output.text
+    );
+}
+
+#[tokio::test]
 async fn cancelling_ends_everything() {
     let fixture = Fixture::new();
     let context = fixture.context();

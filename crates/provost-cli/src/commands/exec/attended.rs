@@ -27,6 +27,7 @@ use crate::output::tell;
 use crate::render::{Attached, Progress};
 use crate::reports::reporting;
 use crate::signals::Signals;
+use crate::stands_for::StandsFor;
 use crate::unattended::{Said, new_run};
 use crate::watcher::{Asks, Watcher};
 use crate::wiring::variables;
@@ -184,7 +185,8 @@ impl Client {
         let place = &self.ready.place;
         let backend = &*self.backend;
         let shown = self.shown;
-        let report = Report { backend, run, place, shown, progress: Progress::Attended };
+        let stands_for = &StandsFor::Run;
+        let report = Report { backend, run, place, shown, progress: Progress::Attended, stands_for };
         report.tell(&outcome).await?;
         // For its words; the status is that of the process.
         let _ = report.exit(&outcome);

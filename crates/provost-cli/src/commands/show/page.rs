@@ -199,6 +199,7 @@ fn program_rows(program: &ProgramFacts) -> Vec<(&'static str, String)> {
     let channel = match program.channel {
         Channel::Structured => "by its structured stream",
         Channel::Terminal | Channel::Auto => "at a terminal",
+        Channel::Streams => "with the streams of its command",
     };
     let command = one_line(&program.command.join(" "), REASON_WIDTH);
     let mut rows = vec![("program", format!("{command}, {channel}, profile {}", program.profile))];
