@@ -9,12 +9,12 @@ use provost_harness::{RunCursor, RunFilter, RunQuery, RunStatusFilter, RunSummar
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use crate::AcpOptions;
 use crate::calls::one_line;
 use crate::editor::Editor;
 use crate::ending::{Ending, Trouble};
 use crate::follow::{Replay, Shown, follow};
 use crate::session::Session;
+use crate::{AcpOptions, EditorServer};
 
 /// Sessions that are open at the same time.
 const SESSIONS_MAX: usize = 256;
@@ -34,8 +34,8 @@ pub(crate) struct Agent {
 pub(crate) struct Opened {
     /// The folder to work in.
     pub(crate) folder: PathBuf,
-    /// The names of the servers of tools that the editor wants.
-    pub(crate) mcp_servers: Vec<String>,
+    /// The servers of tools that the editor wants.
+    pub(crate) mcp_servers: Vec<EditorServer>,
     /// What else it wants that isn't there, in words.
     pub(crate) unknown: Vec<&'static str>,
 }
@@ -67,7 +67,7 @@ impl Agent {
 
     /// A new session. Its run is started by the first prompt.
     pub(crate) fn open(&self, opened: &Opened, editor: Arc<dyn Editor>) -> Result<RunId, Trouble> {
-        refuse(opened)?;
+        self.refuse(opened)?;
         let folder = &opened.folder;
         if !folder.is_absolute() || !folder.is_dir() {
             return Err(Trouble::unfit(format!("cwd: {} is no absolute path of a folder", folder.display())));
@@ -86,7 +86,7 @@ impl Agent {
         editor: Arc<dyn Editor>,
         shown: Shown,
     ) -> Result<(), Trouble> {
-        refuse(opened)?;
+        self.refuse(opened)?;
         let run = id.parse::<RunId>().map_err(|_| Trouble::no_session(id))?;
         let Some(summary) = self.options.backend.get(run).await? else { return Err(Trouble::no_session(id)) };
         let to = self.options.backend.run_head(run).await?;
@@ -179,17 +179,22 @@ fn cursor(text: &str) -> Result<RunCursor, Trouble> {
     parsed.ok_or_else(|| Trouble::unfit("cursor: take it from `nextCursor` of an answer"))
 }
 
-/// Refuses what would be started or read without the user's consent, or isn't there.
-fn refuse(opened: &Opened) -> Result<(), Trouble> {
-    if let Some(what) = opened.unknown.first() {
-        return Err(Trouble::unfit(format!("{what}: Provost doesn't offer it")));
+impl Agent {
+    /// Refuses what would be started or read without the user's consent, or isn't there. A server that agents have anyway, by the
+    /// settings, may be named.
+    fn refuse(&self, opened: &Opened) -> Result<(), Trouble> {
+        if let Some(what) = opened.unknown.first() {
+            return Err(Trouble::unfit(format!("{what}: Provost doesn't offer it")));
+        }
+        let is_new = |server: &&EditorServer| !self.options.servers.has(&opened.folder, server);
+        let new = opened.mcp_servers.iter().filter(is_new);
+        let names = new.map(|server| one_line(&server.name)).collect::<Vec<_>>().join(", ");
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(Trouble::unfit(format!(
+            "mcpServers: the editor wants {names} started, and Provost starts no server that you haven't agreed to: add it \
+             by this name and command with `provost mcp add`, and agree to it with `provost mcp trust`"
+        )))
     }
-    if opened.mcp_servers.is_empty() {
-        return Ok(());
-    }
-    let names = opened.mcp_servers.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", ");
-    Err(Trouble::unfit(format!(
-        "mcpServers: the editor wants {names} started, and Provost starts no server that you haven't agreed to: add it \
-         with `provost mcp add`, agree to it with `provost mcp trust`, and leave it out for this agent in the editor"
-    )))
 }

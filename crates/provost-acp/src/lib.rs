@@ -33,7 +33,7 @@ mod session;
 mod transport;
 mod updates;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use provost_harness::{Backend, KeepsApproved, RunStarts};
@@ -51,6 +51,38 @@ pub struct AcpOptions {
     pub starts: RunStarts,
     /// Where approvals for always are kept; absent: none is offered.
     pub approved: Option<Arc<dyn KeepsApproved>>,
+    /// Which servers of tools agents have anyway.
+    pub servers: Arc<dyn TrustedServers>,
+}
+
+/// A server of tools that an editor names for a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditorServer {
+    /// Its name.
+    pub name: String,
+    /// How it is reached; `None`: in a way that Provost doesn't know.
+    pub reach: Option<EditorServerReach>,
+}
+
+/// How a server of tools is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EditorServerReach {
+    /// It is started.
+    Program {
+        /// The program.
+        command: PathBuf,
+        /// Its arguments.
+        args: Vec<String>,
+    },
+    /// It has an address.
+    Address(String),
+}
+
+/// Knows the servers of tools that the user has agreed to.
+pub trait TrustedServers: Send + Sync {
+    /// Whether agents that work in this folder have the tools of such a server already: the settings name it so and reach it
+    /// so, and the user has agreed to it.
+    fn has(&self, folder: &Path, server: &EditorServer) -> bool;
 }
 
 /// Why the conversation with an editor broke off.

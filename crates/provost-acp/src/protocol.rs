@@ -8,7 +8,7 @@ use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse, ContentBlock,
     ContentChunk, Cost, Diff as ShownDiff, EmbeddedResourceResource, Implementation, InitializeRequest,
     InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
-    McpServer, NewSessionRequest, NewSessionResponse, PermissionOption, PermissionOptionKind, Plan,
+    McpServer, McpServerStdio, NewSessionRequest, NewSessionResponse, PermissionOption, PermissionOptionKind, Plan,
     PlanEntry, PlanEntryPriority, PlanEntryStatus, PromptRequest, PromptResponse, RequestPermissionOutcome,
     RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, ResumeSessionResponse,
     SessionCapabilities, SessionCloseCapabilities, SessionInfo, SessionInfoUpdate, SessionListCapabilities,
@@ -31,7 +31,7 @@ use crate::editor::{
 use crate::ending::{EndReason, Ending, Trouble, TroubleKind};
 use crate::follow::Shown;
 use crate::transport::{OnTheWay, incoming, outgoing};
-use crate::{AcpError, AcpOptions};
+use crate::{AcpError, AcpOptions, EditorServer, EditorServerReach};
 
 /// The member of an answer's `_meta` with the reason of a denial.
 const REASON: &str = "reason";
@@ -177,15 +177,23 @@ fn opened(
     directories: &[PathBuf],
     system_prompt: Option<&SystemPrompt>,
 ) -> Opened {
-    let name = |server: &McpServer| match server {
-        McpServer::Http(server) => server.name.clone(),
-        McpServer::Sse(server) => server.name.clone(),
-        McpServer::Stdio(server) => server.name.clone(),
-        _ => "a server of an unknown kind".to_owned(),
-    };
     let directories = (!directories.is_empty()).then_some("additionalDirectories");
     let unknown = directories.into_iter().chain(system_prompt.map(|_| "systemPrompt")).collect();
-    Opened { folder, mcp_servers: servers.iter().map(name).collect(), unknown }
+    Opened { folder, mcp_servers: servers.iter().map(server).collect(), unknown }
+}
+
+fn server(server: &McpServer) -> EditorServer {
+    let (name, reach) = match server {
+        McpServer::Http(server) => (server.name.clone(), Some(EditorServerReach::Address(server.url.clone()))),
+        McpServer::Sse(server) => (server.name.clone(), None),
+        McpServer::Stdio(server) => {
+            let McpServerStdio { name, command, args, .. } = server;
+            let reach = EditorServerReach::Program { command: command.clone(), args: args.clone() };
+            (name.clone(), Some(reach))
+        }
+        _ => ("a server of an unknown kind".to_owned(), None),
+    };
+    EditorServer { name, reach }
 }
 
 async fn list_sessions(

@@ -1,12 +1,14 @@
 //! `provost acp`: an agent of an editor.
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::Arc;
 
-use provost_acp::AcpOptions;
+use provost_acp::{AcpOptions, EditorServer, TrustedServers};
 use provost_harness::RunStarts;
 
 use super::approved::UserSettings;
+use super::mcp::is_trusted;
 use super::place_and_folders;
 use super::unattended::Unattended;
 use crate::cli::AcpArgs;
@@ -24,9 +26,20 @@ pub(super) async fn acp(_: AcpArgs) -> anyhow::Result<Exit> {
         live: place.live(),
         by: format!("{} (provost acp)", user_name("a person")),
         approved: Some(Arc::new(UserSettings(folders.user_file))),
+        servers: Arc::new(SettingsServers),
     };
     provost_acp::serve(options, tokio::io::stdin(), tokio::io::stdout()).await?;
     Ok(Exit::Done)
+}
+
+/// The servers of the settings.
+struct SettingsServers;
+
+impl TrustedServers for SettingsServers {
+    fn has(&self, folder: &Path, server: &EditorServer) -> bool {
+        // Settings that can't be read are told of when a run begins.
+        is_trusted(folder, server).unwrap_or(false)
+    }
 }
 
 /// Refuses to wait for messages that nobody at a terminal types.

@@ -6,14 +6,16 @@ mod serve;
 mod views;
 
 use std::io::{BufRead as _, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use provost_acp::{EditorServer, EditorServerReach};
 use provost_config::{Folders, Request, Scope, ServerChange, Settled, load, remove_server};
 use provost_mcp_client::{Difference, Inspection};
 use provost_runtime::{
     McpServer, StateDir, agree, available_tools, inspect_server, mcp_servers, mcp_setup, require,
 };
+use provost_view::McpServerState;
 use serde_json::{Map, Value};
 
 use super::descent::Act;
@@ -55,7 +57,10 @@ struct Known {
 
 impl Known {
     fn read() -> anyhow::Result<Self> {
-        let folder = current_dir()?;
+        Self::of(current_dir()?)
+    }
+
+    fn of(folder: PathBuf) -> anyhow::Result<Self> {
         let variables = variables();
         let request = Request::new(Scope::Project, &folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
@@ -94,6 +99,22 @@ impl Known {
         let sandbox = self.place.sandbox(variables);
         Ok(inspect_server(&setup, &sandbox, call).await.map_err(|error| error.why))
     }
+}
+
+/// Whether agents in this folder have the tools of such a server.
+pub(super) fn is_trusted(folder: &Path, wanted: &EditorServer) -> anyhow::Result<bool> {
+    let known = Known::of(folder.to_owned())?;
+    let servers = known.servers();
+    let Some(server) = servers.iter().find(|server| server.name == wanted.name) else { return Ok(false) };
+    let table = &server.table;
+    let is_reached_so = match &wanted.reach {
+        Some(EditorServerReach::Program { command, args }) => {
+            table.command.as_deref().map(Path::new) == Some(command) && table.args == *args
+        }
+        Some(EditorServerReach::Address(url)) => table.url.as_deref() == Some(url),
+        None => false,
+    };
+    Ok(is_reached_so && views::server(&known, server).state == McpServerState::Trusted)
 }
 
 fn list(args: &McpListArgs) -> anyhow::Result<Exit> {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::acp::{
     ASK, ASKS, asks, choose, editor, effects, kinds, new_session, prompt, question, stop_reason, updates,
 };
+use crate::mcp::{tool, with_server};
 use crate::support::{Scene, until};
 
 #[test]
@@ -72,6 +73,22 @@ fn what_the_user_has_not_agreed_to_is_refused_with_the_remedy() {
         assert_eq!(error["code"], -32602, "{error}");
     }
     assert_eq!(scene.provost(&["ps", "--json"]).stdout, "");
+}
+
+#[test]
+fn a_server_of_tools_that_agents_have_anyway_may_be_named_and_no_other() {
+    let scene = with_server("answers: [{ text: x }]", &json!({ "lists": [[tool("look")]] }), "");
+    let args = ["server.py", "script.json", "record"].map(|name| scene.path(name).display().to_string());
+    let named = |name: &str, args: &[String]| {
+        let server = json!({ "name": name, "command": "python3", "args": args, "env": [] });
+        json!({ "cwd": scene.path("work"), "mcpServers": [server] })
+    };
+    let mut editor = editor(&scene);
+    assert!(editor.call("session/new", &named("s", &args))["sessionId"].is_string());
+    for other in [named("t", &args), named("s", &args[..2])] {
+        let error = editor.refused("session/new", &other)["message"].as_str().unwrap().to_owned();
+        assert!(error.contains("provost mcp trust"), "{error}");
+    }
 }
 
 #[test]

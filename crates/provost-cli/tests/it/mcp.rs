@@ -8,12 +8,12 @@ use crate::support::{Scene, json, until};
 const SERVER: &str = include_str!("../../../provost-mcp-client/tests/it/server.py");
 const USER_FILE: &str = "home/.config/provost/config.toml";
 
-fn tool(name: &str) -> Value {
+pub(crate) fn tool(name: &str) -> Value {
     value!({ "name": name, "description": "Does something.", "inputSchema": { "type": "object" } })
 }
 
 /// A scene with a scripted server called `s`, which the user has agreed to.
-fn with_server(answers: &str, server: &Value, more: &str) -> Scene {
+pub(crate) fn with_server(answers: &str, server: &Value, more: &str) -> Scene {
     let scene = Scene::scripted(answers);
     scene.write("server.py", SERVER);
     scene.write("script.json", &server.to_string());
