@@ -28,6 +28,7 @@ mod kept;
 mod live;
 mod meter;
 mod opening;
+mod rpc;
 mod stream_item;
 mod stream_json;
 mod subject;

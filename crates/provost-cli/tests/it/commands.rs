@@ -207,6 +207,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         permissions.unanswered        deny  (default)
         tools.roots                   not set: none
         tools.env                     not set: none besides those that any command inherits
+        tools.search_above            6000  (default)
         sandbox.mode                  off  (default)
         sandbox.require               true  (default)
         sandbox.write                 not set: none

@@ -513,19 +513,19 @@ fn json_has_the_exact_numbers() {
         (&whole["run"], &whole["status"], &whole["entry"]),
         (&json("\"00000000000a\""), &json("\"completed\""), &13.into())
     );
-    expect![[r#"{"consulted":5,"decided":1,"lowered":0,"most":400,"name":"tokens","refused":1,"reserved_most":1200,"say":"consulted","set_to":9000,"set_to_at_first":1500,"unit":"tokens"}"#]].assert_eq(&row(&whole["limits"], "tokens").to_string());
+    expect![[r#"{"name":"tokens","unit":"tokens","set_to":9000,"set_to_at_first":1500,"most":400,"consulted":5,"decided":1,"reserved_most":1200,"lowered":0,"refused":1,"say":"consulted"}"#]].assert_eq(&row(&whole["limits"], "tokens").to_string());
     let agent = &whole["agents"][0];
     expect![[
-        r#"{"consulted":4,"decided":0,"most":4,"name":"turns","say":"consulted","set_to":300,"unit":"times"}"#
+        r#"{"name":"turns","unit":"times","set_to":300,"most":4,"consulted":4,"decided":0,"say":"consulted"}"#
     ]]
     .assert_eq(&row(&agent["limits"], "turns").to_string());
-    expect![[r#"{"allowed":1,"blocked":0,"broken":0,"consulted":2,"errors":1,"halted":0,"longest_us":9000000,"name":"lint","say":"consulted","timed_out":0,"total_us":10000000}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
-    expect![[r#"{"aborted":0,"allowed":0,"asked":0,"consulted":4,"continued":3,"decided_before":0,"denied":0,"dropped":0,"failed":1,"longest_us":1500,"matcher":"shell","name":"no-force-push","not_meant":0,"paused":0,"point":"pre_tool_call","reminders":0,"replaced":0,"say":"consulted","total_us":6000}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
-    expect![[r#"{"allowed":0,"asked":0,"consulted":3,"decided":1,"denied":1,"kind":"deny","pattern":"shell(rm *)","say":"consulted"}"#]].assert_eq(&row(&agent["permissions"]["patterns"], "shell(rm *)").to_string());
-    expect![[r#"[{"by":"ann at a terminal","decided":0,"pattern":"shell(git push)","scope":"run"}]"#]]
+    expect![[r#"{"name":"lint","consulted":2,"allowed":1,"blocked":0,"halted":0,"errors":1,"broken":0,"timed_out":0,"total_us":10000000,"longest_us":9000000,"say":"consulted"}"#]].assert_eq(&row(&agent["stop_hooks"], "lint").to_string());
+    expect![[r#"{"name":"no-force-push","point":"pre_tool_call","matcher":"shell","consulted":4,"continued":3,"allowed":0,"asked":0,"denied":0,"paused":0,"aborted":0,"failed":1,"replaced":0,"reminders":0,"not_meant":0,"decided_before":0,"dropped":0,"total_us":6000,"longest_us":1500,"say":"consulted"}"#]].assert_eq(&row(&agent["hooks"], "no-force-push").to_string());
+    expect![[r#"{"kind":"deny","pattern":"shell(rm *)","consulted":3,"decided":1,"allowed":0,"asked":0,"denied":1,"say":"consulted"}"#]].assert_eq(&row(&agent["permissions"]["patterns"], "shell(rm *)").to_string());
+    expect![[r#"[{"pattern":"shell(git push)","scope":"run","by":"ann at a terminal","decided":0}]"#]]
         .assert_eq(&agent["permissions"]["grants"].to_string());
-    expect![[r#"{"allowed_always":0,"allowed_for_run":1,"allowed_once":0,"allowed_with_another":0,"asked":1,"by":{"ann at a terminal":1},"denied":0,"longest_us":12000000,"open":0,"suspended":0,"timed_out":0,"total_us":12000000,"withdrawn":0}"#]].assert_eq(&agent["approvals"].to_string());
-    expect![[r#"{"delivered":0,"failed":0,"hung":0,"lost":0,"name":"trace.file","panicked":0,"say":"not_reported","stretches":0,"why":"not reported: the process was killed, or worked on another machine"}"#]].assert_eq(&whole["observers"][0].to_string());
+    expect![[r#"{"asked":1,"allowed_once":0,"allowed_for_run":1,"allowed_always":0,"allowed_with_another":0,"denied":0,"timed_out":0,"withdrawn":0,"suspended":0,"open":0,"total_us":12000000,"longest_us":12000000,"by":{"ann at a terminal":1}}"#]].assert_eq(&agent["approvals"].to_string());
+    expect![[r#"{"name":"trace.file","stretches":0,"delivered":0,"lost":0,"failed":0,"panicked":0,"hung":0,"say":"not_reported","why":"not reported: the process was killed, or worked on another machine"}"#]].assert_eq(&whole["observers"][0].to_string());
 }
 
 #[test]
@@ -870,7 +870,7 @@ fn answers_to_questions_are_told_by_who_gave_them() {
         log.agent(ApprovalResolved { asked, answer, by: by.to_owned() });
     }
     ask(&mut log);
-    expect![[r#"{"allowed_always":0,"allowed_for_run":0,"allowed_once":2,"allowed_with_another":1,"asked":6,"by":{"ann":2,"bob":1},"denied":1,"longest_us":1000000,"open":1,"suspended":0,"timed_out":1,"total_us":3000000,"withdrawn":1}"#]].assert_eq(&log.json()["agents"][0]["approvals"].to_string());
+    expect![[r#"{"asked":6,"allowed_once":2,"allowed_for_run":0,"allowed_always":0,"allowed_with_another":1,"denied":1,"timed_out":1,"withdrawn":1,"suspended":0,"open":1,"total_us":3000000,"longest_us":1000000,"by":{"ann":2,"bob":1}}"#]].assert_eq(&log.json()["agents"][0]["approvals"].to_string());
 }
 
 #[test]

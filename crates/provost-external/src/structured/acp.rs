@@ -21,6 +21,7 @@ use provost_event::ErrorClass;
 use serde_json::{Value, json};
 
 use super::format::{Format, NoReply, Opening, Reply};
+use super::rpc::{self, RpcReader};
 use super::stream_item::{Done, Failing, ParsedLine, StreamItem, Used, class_of_status};
 use super::value::{first_text, text};
 use asking::{AskedCall, OpenAsk};
@@ -90,17 +91,6 @@ impl Acp {
         let (id, line) = self.call("session/new", &json!({"cwd": self.folder, "mcpServers": []}));
         self.stage = Stage::Opens(id);
         line
-    }
-
-    /// The events of a response to one of our requests; other responses have none.
-    fn answered(&mut self, id: u64, answer: &Value) -> ParsedLine {
-        match self.stage {
-            Stage::Greeted(waits) if waits == id => self.greeted(answer),
-            Stage::Opens(waits) if waits == id => self.opened(answer),
-            Stage::Loads(waits) if waits == id => self.loaded(answer),
-            _ if self.prompt == Some(id) => self.done(answer),
-            _ => ParsedLine::default(),
-        }
     }
 
     fn greeted(&mut self, answer: &Value) -> ParsedLine {
@@ -176,7 +166,9 @@ impl Acp {
         said.push(StreamItem::Done(stopped(text(result, "/stopReason"))));
         said.into_iter().collect()
     }
+}
 
+impl RpcReader for Acp {
     fn requested(&mut self, id: &Value, method: &str, params: &Value) -> ParsedLine {
         if method != "session/request_permission" {
             let error = json!({"code": METHOD_NOT_FOUND, "message": "not offered"});
@@ -222,6 +214,16 @@ impl Acp {
         }
         heard
     }
+
+    fn answered(&mut self, id: u64, answer: &Value) -> ParsedLine {
+        match self.stage {
+            Stage::Greeted(waits) if waits == id => self.greeted(answer),
+            Stage::Opens(waits) if waits == id => self.opened(answer),
+            Stage::Loads(waits) if waits == id => self.loaded(answer),
+            _ if self.prompt == Some(id) => self.done(answer),
+            _ => ParsedLine::default(),
+        }
+    }
 }
 
 impl Format for Acp {
@@ -241,17 +243,7 @@ impl Format for Acp {
     }
 
     fn read(&mut self, line: &str) -> ParsedLine {
-        let Ok(message) = serde_json::from_str::<Value>(line) else { return ParsedLine::malformed() };
-        let params = message.get("params").unwrap_or(&Value::Null);
-        let id = message.get("id").filter(|id| !id.is_null());
-        match (text(&message, "/method"), id) {
-            (Some(method), Some(id)) => self.requested(id, method, params),
-            (Some(method), None) => self.notified(method, params),
-            (None, Some(id)) if message.get("result").or_else(|| message.get("error")).is_some() => {
-                id.as_u64().map(|id| self.answered(id, &message)).unwrap_or_default()
-            }
-            (None, _) => ParsedLine::malformed(),
-        }
+        rpc::read(self, line)
     }
 
     fn prompt(&mut self, text: &str) -> Vec<String> {

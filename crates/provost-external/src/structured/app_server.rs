@@ -17,6 +17,7 @@ use provost_event::{Certainty, ErrorClass, Usage};
 use serde_json::{Value, json};
 
 use super::format::{Format, NoReply, Opening, Reply};
+use super::rpc::{self, RpcReader};
 use super::stream_item::{Done, Failing, ParsedLine, StreamItem, Used, class_of_status};
 use super::value::{count, first_text, text};
 use asking::{Consent, OpenAsk};
@@ -114,22 +115,6 @@ impl AppServer {
         line
     }
 
-    /// The events of a response to one of our requests; other responses have none.
-    fn answered(&mut self, id: u64, answer: &Value) -> ParsedLine {
-        if let Some(reason) = self.steers.remove(&id) {
-            let is_told = answer.get("error").is_none();
-            return if is_told { ParsedLine::default() } else { StreamItem::Untold(reason).into() };
-        }
-        match (self.stage, &self.work) {
-            (Stage::Greeted(waits), _) if waits == id => self.greeted(answer),
-            (Stage::Account(waits), _) if waits == id => self.may_work(answer),
-            (Stage::Starts(waits), _) if waits == id => self.opened(answer),
-            (Stage::Resumes(waits), _) if waits == id => self.resumed(answer),
-            (_, Work::Begins(waits)) if *waits == id => self.begun(answer),
-            _ => ParsedLine::default(),
-        }
-    }
-
     fn greeted(&mut self, answer: &Value) -> ParsedLine {
         if let Some(why) = refusal(answer) {
             return StreamItem::Unfit(why).into();
@@ -189,6 +174,63 @@ impl AppServer {
         ParsedLine::default()
     }
 
+    /// The question of this request is open no longer.
+    fn resolved(&mut self, id: &Value) -> Option<StreamItem> {
+        let name = self.asks.iter().find(|(_, ask)| ask.id == *id).map(|(name, _)| name.clone())?;
+        self.asks.remove(&name);
+        Some(StreamItem::Withdrawn(name))
+    }
+
+    fn completed(&mut self, params: &Value) -> ParsedLine {
+        let turn = params.get("turn").unwrap_or(&Value::Null);
+        let is_present = match (&self.work, text(turn, "/id")) {
+            (Work::Turn(present), Some(id)) => present == id,
+            (Work::Begins(_), _) => true,
+            (Work::Turn(_) | Work::Lingers | Work::None, _) => false,
+        };
+        if !is_present {
+            return ParsedLine::default();
+        }
+        let done = match text(turn, "/status") {
+            Some("completed") if self.items.are_running() => {
+                self.work = Work::Lingers;
+                return ParsedLine::default();
+            }
+            Some("completed") => Done::Whole,
+            Some("interrupted") => Done::Cancelled,
+            Some("failed") => Done::Failed(failing(turn.get("error").unwrap_or(&Value::Null))),
+            Some("inProgress") | None => return ParsedLine::default(),
+            Some(status) => {
+                Done::Failed(Failing::said(format!("it has stopped before it was done: {status}")))
+            }
+        };
+        self.finished(done).into_iter().collect()
+    }
+
+    /// The events of a prompt's end: it no longer waits for answers to its open questions.
+    fn finished(&mut self, done: Done) -> Vec<StreamItem> {
+        self.work = Work::None;
+        self.items = Items::default();
+        let asks = std::mem::take(&mut self.asks);
+        let untold = std::mem::take(&mut self.steers).into_values().map(StreamItem::Untold);
+        let withdrawn = asks.into_keys().map(StreamItem::Withdrawn);
+        untold.chain(withdrawn).chain([StreamItem::Done(done)]).collect()
+    }
+
+    /// The line that gives the running turn the reason of a refusal.
+    fn steer(&mut self, reason: &str) -> Option<String> {
+        let Work::Turn(turn) = &self.work else { return None };
+        if self.steers.len() >= STEERS_MAX {
+            return None;
+        }
+        let params = json!({"threadId": self.thread, "expectedTurnId": turn, "input": input(reason)});
+        let (id, line) = self.call("turn/steer", &params);
+        self.steers.insert(id, reason.to_owned());
+        Some(line)
+    }
+}
+
+impl RpcReader for AppServer {
     fn requested(&mut self, id: &Value, method: &str, params: &Value) -> ParsedLine {
         let refused = |message: &str| {
             let error = json!({"code": METHOD_NOT_FOUND, "message": message});
@@ -253,59 +295,19 @@ impl AppServer {
         }
     }
 
-    /// The question of this request is open no longer.
-    fn resolved(&mut self, id: &Value) -> Option<StreamItem> {
-        let name = self.asks.iter().find(|(_, ask)| ask.id == *id).map(|(name, _)| name.clone())?;
-        self.asks.remove(&name);
-        Some(StreamItem::Withdrawn(name))
-    }
-
-    fn completed(&mut self, params: &Value) -> ParsedLine {
-        let turn = params.get("turn").unwrap_or(&Value::Null);
-        let is_present = match (&self.work, text(turn, "/id")) {
-            (Work::Turn(present), Some(id)) => present == id,
-            (Work::Begins(_), _) => true,
-            (Work::Turn(_) | Work::Lingers | Work::None, _) => false,
-        };
-        if !is_present {
-            return ParsedLine::default();
+    fn answered(&mut self, id: u64, answer: &Value) -> ParsedLine {
+        if let Some(reason) = self.steers.remove(&id) {
+            let is_told = answer.get("error").is_none();
+            return if is_told { ParsedLine::default() } else { StreamItem::Untold(reason).into() };
         }
-        let done = match text(turn, "/status") {
-            Some("completed") if self.items.are_running() => {
-                self.work = Work::Lingers;
-                return ParsedLine::default();
-            }
-            Some("completed") => Done::Whole,
-            Some("interrupted") => Done::Cancelled,
-            Some("failed") => Done::Failed(failing(turn.get("error").unwrap_or(&Value::Null))),
-            Some("inProgress") | None => return ParsedLine::default(),
-            Some(status) => {
-                Done::Failed(Failing::said(format!("it has stopped before it was done: {status}")))
-            }
-        };
-        self.finished(done).into_iter().collect()
-    }
-
-    /// The events of a prompt's end: it no longer waits for answers to its open questions.
-    fn finished(&mut self, done: Done) -> Vec<StreamItem> {
-        self.work = Work::None;
-        self.items = Items::default();
-        let asks = std::mem::take(&mut self.asks);
-        let untold = std::mem::take(&mut self.steers).into_values().map(StreamItem::Untold);
-        let withdrawn = asks.into_keys().map(StreamItem::Withdrawn);
-        untold.chain(withdrawn).chain([StreamItem::Done(done)]).collect()
-    }
-
-    /// The line that gives the running turn the reason of a refusal.
-    fn steer(&mut self, reason: &str) -> Option<String> {
-        let Work::Turn(turn) = &self.work else { return None };
-        if self.steers.len() >= STEERS_MAX {
-            return None;
+        match (self.stage, &self.work) {
+            (Stage::Greeted(waits), _) if waits == id => self.greeted(answer),
+            (Stage::Account(waits), _) if waits == id => self.may_work(answer),
+            (Stage::Starts(waits), _) if waits == id => self.opened(answer),
+            (Stage::Resumes(waits), _) if waits == id => self.resumed(answer),
+            (_, Work::Begins(waits)) if *waits == id => self.begun(answer),
+            _ => ParsedLine::default(),
         }
-        let params = json!({"threadId": self.thread, "expectedTurnId": turn, "input": input(reason)});
-        let (id, line) = self.call("turn/steer", &params);
-        self.steers.insert(id, reason.to_owned());
-        Some(line)
     }
 }
 
@@ -322,17 +324,7 @@ impl Format for AppServer {
     }
 
     fn read(&mut self, line: &str) -> ParsedLine {
-        let Ok(message) = serde_json::from_str::<Value>(line) else { return ParsedLine::malformed() };
-        let params = message.get("params").unwrap_or(&Value::Null);
-        let id = message.get("id").filter(|id| !id.is_null());
-        match (text(&message, "/method"), id) {
-            (Some(method), Some(id)) => self.requested(id, method, params),
-            (Some(method), None) => self.notified(method, params),
-            (None, Some(id)) if message.get("result").or_else(|| message.get("error")).is_some() => {
-                id.as_u64().map(|id| self.answered(id, &message)).unwrap_or_default()
-            }
-            (None, _) => ParsedLine::malformed(),
-        }
+        rpc::read(self, line)
     }
 
     fn prompt(&mut self, text: &str) -> Vec<String> {
