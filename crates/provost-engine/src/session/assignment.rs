@@ -230,9 +230,11 @@ impl Assignment {
 
     /// The names that matchers may use for a tool, including the kind of agent that it stands for.
     fn matcher_names<'a>(&'a self, tool: &'a str) -> Vec<&'a str> {
-        let aliases = self.tool(tool).map(|spec| spec.aliases.as_slice()).unwrap_or_default();
         let mut names = vec![tool];
-        names.extend(aliases.iter().map(String::as_str));
+        if let Some(spec) = self.tool(tool) {
+            names.extend(spec.aliases.iter().map(String::as_str));
+            names.extend(spec.subject.names_for_hooks());
+        }
         if self.delegates(tool) {
             names.push(SPAWN_TOOL);
             names.extend(SPAWN_ALIASES);

@@ -770,6 +770,17 @@ fn a_matcher_that_names_other_tools_asks_no_hook() {
     world.finish(seq, ToolStatus::Ok, "ok");
 }
 
+#[test]
+fn a_matcher_that_names_the_shell_asks_about_commands_at_a_terminal() {
+    for matcher in ["Bash", "Bash|Edit", "shell"] {
+        let mut policy = guarded(&[At::PreToolCall]);
+        policy.agent.hooks[0].matcher = Some(matcher.to_owned());
+        let mut world = World::start(policy);
+        world.call(&[("terminal", "{\"action\":\"start\",\"command\":\"ls\"}")]);
+        assert_eq!(world.hook_calls().len(), 1, "{matcher}");
+    }
+}
+
 /// The error for which the run is suspended.
 fn trouble(world: &World) -> Option<ErrorClass> {
     match world.outcome() {
