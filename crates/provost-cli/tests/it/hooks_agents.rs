@@ -113,3 +113,17 @@ fn a_hook_of_ours_denies_an_agent_and_the_one_that_asked_goes_on() {
     assert!(log.contains("dig by yourself") && !log.contains("agent_spawned"), "{log}");
     assert!(!scene.path("work/child-ended").exists());
 }
+
+#[test]
+fn explain_counts_the_answers_before_a_sub_agents_stop_and_none_where_they_cant_be() {
+    let scene = scene();
+    let ran = scene.provost(&["run", "find it"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let explained = scene.provost(&["explain", &scene.last_run()]).stdout;
+    let line = |end: &str| {
+        let mut lines = explained.lines();
+        lines.any(|line| line.contains("subagent_stop ") && line.trim_end().ends_with(end))
+    };
+    assert!(line("it isn't a sub-agent") && line("continued 1, denied 1"), "{explained}");
+    assert!(!explained.contains("couldn't be asked") && !explained.contains("never came"), "{explained}");
+}

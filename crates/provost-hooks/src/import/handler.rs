@@ -61,7 +61,7 @@ impl Handler<'_> {
             remarks.push("`once` counts only in a skill: it is asked each time".to_owned());
         }
         Ok(HookPolicy {
-            name: name_of((self.event, matcher.as_deref()), self.label(), &program, others),
+            name: name_of((self.event, matcher.as_deref()), self.label(), &self.as_written(&program), others),
             point: self.point,
             matcher,
             condition: self.condition()?,
@@ -72,6 +72,14 @@ impl Handler<'_> {
             may_remind: true,
             setup: HookSetup { waiting: self.waiting()?, ..HookSetup::default() },
         })
+    }
+
+    /// The program with its command as the file has it, without the shell around it.
+    fn as_written(&self, program: &HookProgram) -> HookProgram {
+        match (program, self.value.get("command").and_then(Value::as_str)) {
+            (HookProgram::Shell { .. }, Some(command)) => HookProgram::Shell { command: command.to_owned() },
+            _ => program.clone(),
+        }
     }
 
     /// How its file calls it, if it does.
