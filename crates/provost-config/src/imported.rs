@@ -1,7 +1,9 @@
 //! Hooks and permissions that come from other programs' files, and all hooks together.
 
 mod all;
+mod left_out;
 mod matchers;
+mod plugin;
 mod scripts;
 mod source;
 
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use provost_event::{HookContract, HookPolicy, HookProgram, PointRefusal};
 use provost_harness::Redactor;
-use provost_hooks::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hooks};
+use provost_hooks::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hooks, lacks_bash};
 
 use super::errors::{Source, Spot};
 use super::known_tools::KnownTools;
@@ -18,12 +20,10 @@ use super::layers::{Folders, read};
 use super::literal::{is_secret, is_secret_name};
 use super::{AvailableTools, Given, Loading};
 pub(crate) use all::all;
+use plugin::Plugin;
 use scripts::missing_script;
-use source::{CLAUDE_FILES, CODEX_FILES, PLUGIN_FILE};
+use source::{CLAUDE_FILES, CODEX_FILES};
 pub(crate) use source::{Import, ImportSource, project_folder};
-
-/// The variables of a plugin's hooks.
-const PLUGIN_VARIABLES: [&str; 2] = ["CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA"];
 
 /// A hook, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,23 +73,36 @@ pub(crate) struct Importing<'a> {
 /// Reads the files that are to be imported and takes their hooks and permissions; notes what isn't taken.
 pub(crate) fn import(loading: &mut Loading, with: &Importing<'_>) {
     let imports = loading.settings.imports.clone();
-    let mut files = Vec::new();
+    let mut read = Vec::new();
     for import in &imports {
         let found = files_of(loading, import, with.folders);
         loading.project.expected.extend(expected(loading, import));
-        if found.is_empty() {
+        let finds_none = found.is_empty();
+        let files = found.into_iter().filter_map(|found| read_file(loading, found)).collect::<Vec<_>>();
+        if let ImportSource::ClaudePlugin(folder) = &import.of {
+            plugin::require_hooks(loading, import, folder, &files);
+        } else if finds_none {
             let why = nothing_found(loading, import);
             loading.skipped.insert(0, format!("import of {}: {why}", import.of.word()));
         }
-        files.extend(found);
+        read.extend(files);
     }
-    let read = files.into_iter().filter_map(|found| read_file(loading, found)).collect::<Vec<_>>();
     take(loading, &read, with.tools);
+    if imports.iter().any(|import| import.of == ImportSource::Claude) {
+        let folder = folder_of(loading, &CLAUDE_FILES).unwrap_or_else(|| loading.project.folder.clone());
+        loading.skipped.extend(left_out::in_front_matter(&folder));
+    }
     note_unimported(loading, &imports);
     let folder = loading.project.folder.clone();
     let known = KnownTools::of(&loading.settings, with.tools);
     for placed in loading.settings.all_hooks() {
         for why in matchers::never_match(&placed.policy, &known) {
+            loading.skipped.insert(0, format!("{}: the hook {}: {why}", placed.place, placed.policy.name));
+        }
+        if let Some(HookProgram::Shell { command }) = &placed.policy.program
+            && lacks_bash(placed.policy.contract, command)
+        {
+            let why = "it is written for bash, and there is none on the PATH: sh runs it, and may fail at it";
             loading.skipped.insert(0, format!("{}: the hook {}: {why}", placed.place, placed.policy.name));
         }
         if let Some(script) = missing_script(&placed.policy, &folder) {
@@ -114,8 +127,8 @@ fn expected(loading: &Loading, import: &Import) -> Vec<String> {
         ImportSource::Codex => names(&CODEX_FILES),
         ImportSource::ClaudeUser => Vec::new(),
         ImportSource::ClaudePlugin(folder) => {
-            let root = plugin_root(loading, folder);
-            vec![name_in(&loading.project.folder, &root.join(PLUGIN_FILE))]
+            let files = Plugin::at(&loading.project.folder, folder).expected();
+            files.iter().map(|path| name_in(&loading.project.folder, path)).collect()
         }
     }
 }
@@ -175,38 +188,8 @@ fn files_of(loading: &Loading, import: &Import, folders: &Folders) -> Vec<Found>
             };
             path.filter(|path| path.is_file()).map(found).into_iter().collect()
         }
-        ImportSource::ClaudePlugin(folder) => {
-            plugin_file(loading, import, folder, folders).into_iter().collect()
-        }
+        ImportSource::ClaudePlugin(folder) => plugin::files(loading, import, folder, folders),
     }
-}
-
-fn plugin_file(loading: &Loading, import: &Import, folder: &str, folders: &Folders) -> Option<Found> {
-    let root = plugin_root(loading, folder);
-    let path = root.join(PLUGIN_FILE);
-    let plugin = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let data = folders.state.join("plugins").join(plugin);
-    let values = [root.display().to_string(), data.display().to_string()];
-    let word = import.of.word();
-    let source = import.source.clone().unwrap_or_else(|| loading.source_of_item("hooks.import", &word));
-    // What the user's own file names needs no further consent, unless it lies in the project.
-    let is_projects = source.is_projects() || root.starts_with(&loading.project.folder);
-    path.is_file().then(|| Found {
-        name: name_in(&loading.project.folder, &path),
-        path,
-        is_projects,
-        contract: HookContract::Claude,
-        plugin: PLUGIN_VARIABLES.map(str::to_owned).into_iter().zip(values).collect(),
-    })
-}
-
-fn plugin_root(loading: &Loading, folder: &str) -> PathBuf {
-    let home = etcetera::home_dir().ok();
-    let root = match (folder.strip_prefix("~/"), home) {
-        (Some(below), Some(home)) => home.join(below),
-        _ => loading.project.folder.join(folder),
-    };
-    root.canonicalize().unwrap_or(root)
 }
 
 /// The name of a file for people in `folder`.
@@ -239,12 +222,19 @@ fn imported(found: &Found, text: &str) -> Imported {
     let json = if is_toml { hooks_of_toml(text) } else { Ok(text.to_owned()) };
     let variables = found.plugin.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>();
     match json {
-        Ok(text) => import_hooks(HookFile {
-            text: &text,
-            source: &found.name,
-            contract: found.contract,
-            variables: &variables,
-        }),
+        Ok(json) => {
+            let file = HookFile {
+                text: &json,
+                source: &found.name,
+                contract: found.contract,
+                variables: &variables,
+            };
+            let mut imported = import_hooks(file);
+            if is_toml {
+                imported.skipped.extend(left_out::of_codex(&found.name, text));
+            }
+            imported
+        }
         Err(why) => {
             let what = "the file".to_owned();
             let skipped = Skipped { place: found.name.clone(), what, why, is_guard: true };

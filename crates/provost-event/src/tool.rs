@@ -194,6 +194,18 @@ pub enum ToolSubject {
 }
 
 impl ToolSubject {
+    /// The names of tools, besides the tool's own, by which a hook may mean calls about this.
+    #[must_use]
+    pub const fn names_for_hooks(&self) -> &'static [&'static str] {
+        match self {
+            Self::Command { .. } | Self::Typed { .. } => &["Bash", "shell"],
+            Self::Path { writes: true, .. } | Self::Patch { .. } => {
+                &["apply_patch", "Edit", "MultiEdit", "Write"]
+            }
+            Self::Path { .. } | Self::Url { .. } | Self::Own | Self::Opaque => &[],
+        }
+    }
+
     /// A command line in the argument `field`, none of which goes on after the run or runs outside of the sandbox.
     #[must_use]
     pub fn command(field: &str) -> Self {

@@ -181,6 +181,18 @@ pub trait HookPrograms: Send + Sync {
         let _ = session;
     }
 
+    /// Waits until the hooks that run in the background for the session, and may wake its agent, are over: each for its
+    /// own timeout at most.
+    async fn waking_over(&self, session: SessionId) {
+        let _ = session;
+    }
+
+    /// The name of a session in a contract: also that of its log's file.
+    fn session_name(&self, contract: HookContract, session: SessionId) -> String {
+        let _ = contract;
+        session.to_string()
+    }
+
     /// The log of `session` from its first entry on, in the form that hooks of `contract` read.
     fn transcript(&self, contract: HookContract, session: SessionId) -> Box<dyn HookTranscript> {
         let _ = (contract, session);

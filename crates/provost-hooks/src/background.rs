@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use provost_event::SessionId;
+use provost_event::{HookWaiting, SessionId};
+use tokio::sync::oneshot::{self, error::TryRecvError};
 use tokio::task::JoinSet;
 
 /// Hooks that run in the background at a time, of all sessions of a process.
@@ -19,6 +20,8 @@ pub(crate) struct Background {
 #[derive(Default)]
 struct SessionHooks {
     tasks: JoinSet<()>,
+    /// Each is closed when a hook that may wake the agent is over.
+    waking: Vec<oneshot::Receiver<()>>,
     /// What hooks have left behind.
     left: JoinSet<()>,
 }
@@ -29,7 +32,12 @@ impl Background {
     }
 
     /// Runs `ask` beside the turn; false if too many run already.
-    pub(crate) fn start(&self, session: SessionId, ask: impl Future<Output = ()> + Send + 'static) -> bool {
+    pub(crate) fn start(
+        &self,
+        session: SessionId,
+        waiting: HookWaiting,
+        ask: impl Future<Output = ()> + Send + 'static,
+    ) -> bool {
         let mut sessions = self.sessions();
         let running = sessions.values_mut().map(|hooks| {
             while hooks.tasks.try_join_next().is_some() {}
@@ -37,7 +45,16 @@ impl Background {
         });
         let is_free = running.sum::<usize>() < RUNNING_MAX;
         if is_free {
-            sessions.entry(session).or_default().tasks.spawn(ask);
+            let hooks = sessions.entry(session).or_default();
+            let (over, is_over) = oneshot::channel::<()>();
+            if waiting == HookWaiting::Wakes {
+                hooks.waking.retain_mut(|waking| waking.try_recv() == Err(TryRecvError::Empty));
+                hooks.waking.push(is_over);
+            }
+            hooks.tasks.spawn(async move {
+                ask.await;
+                drop(over);
+            });
         }
         is_free
     }
@@ -58,6 +75,14 @@ impl Background {
             sessions.entry(session).or_default().left.spawn(async move {
                 rest.await;
             });
+        }
+    }
+
+    /// Waits for the hooks of the session that may wake the agent, each for its own time at most.
+    pub(crate) async fn waking_over(&self, session: SessionId) {
+        let waking = self.sessions().get_mut(&session).map(|hooks| std::mem::take(&mut hooks.waking));
+        for hook in waking.unwrap_or_default() {
+            let _ = hook.await;
         }
     }
 

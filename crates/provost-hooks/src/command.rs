@@ -6,14 +6,16 @@ use std::future::pending;
 use std::path::Path;
 use std::time::Duration;
 
-use provost_event::{HookProgram, HookSetup, SessionId};
+use provost_event::{HookContract, HookProgram, HookSetup, SessionId};
 use provost_harness::HookCommand;
 use provost_process::{Finished, helper_env};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::Background;
+use crate::ids::session_name;
 use crate::question::HookQuery;
+use crate::shell::shell_for;
 use crate::whereabouts::folder_of;
 
 /// Bytes kept of standard output, and of standard error: a longer answer is incomplete.
@@ -59,7 +61,9 @@ impl<'a> Command<'a> {
                 (filled(program, &own), args.iter().map(|arg| filled(arg, &own)).collect())
             }
             // The shell expands the variables itself, and so keeps quoted text in one piece.
-            HookProgram::Shell { command } => ("sh".into(), vec!["-c".into(), command.into()]),
+            HookProgram::Shell { command } => {
+                (shell_for(asked.contract()), vec!["-c".into(), command.into()])
+            }
             HookProgram::Http { .. } | HookProgram::Model(_) => (OsString::new(), Vec::new()),
         };
         self.make_data_folder();
@@ -116,7 +120,10 @@ impl<'a> Command<'a> {
         let project = self.project(asked);
         let mut env = vec![
             ("CLAUDE_PROJECT_DIR", project.as_os_str().to_owned()),
-            ("CLAUDE_CODE_SESSION_ID", SessionId::root(session.run).to_string().into()),
+            (
+                "CLAUDE_CODE_SESSION_ID",
+                session_name(HookContract::Claude, SessionId::root(session.run)).into(),
+            ),
             ("PROVOST_SESSION_ID", session.to_string().into()),
             ("PROVOST_RUN_ID", session.run.to_string().into()),
         ];

@@ -10,7 +10,7 @@ use provost_engine::CallDetails;
 use provost_event::{HookContract, HookPolicy, Json, ToolIdentity, ToolSubject};
 use serde_json::{Map, Value, json};
 
-use crate::matcher::matches_any;
+use crate::matcher::{matches_any, names_one_of};
 use crate::question::value_of;
 use crate::tool;
 use patch::{PatchedFile, patched_files};
@@ -20,6 +20,8 @@ pub(crate) const FACES_MAX: usize = 32;
 
 /// The names of tools in scripts.
 const BASH: &str = "Bash";
+/// Provost's own tool for commands.
+const SHELL: &str = "shell";
 const WRITE: &str = "Write";
 const EDIT: &str = "Edit";
 const MULTI_EDIT: &str = "MultiEdit";
@@ -50,7 +52,7 @@ pub(crate) enum FaceChange {
 
 /// The faces of a call for `hook`; none if its own shape is the one to be asked about.
 pub(crate) fn faces(hook: &HookPolicy, call: &CallDetails) -> Vec<Face> {
-    if !hook.contract.is_foreign() || call.wanted.is_some() {
+    if call.wanted.is_some() || !(hook.contract.is_foreign() || names_only_the_shell(hook, call)) {
         return Vec::new();
     }
     let input = value_of(&call.input);
@@ -80,6 +82,14 @@ pub(crate) fn faces(hook: &HookPolicy, call: &CallDetails) -> Vec<Face> {
     }
 }
 
+/// Whether a hook names the shell, and by that a call of another tool that runs commands, which it doesn't name.
+fn names_only_the_shell(hook: &HookPolicy, call: &CallDetails) -> bool {
+    let own = call.tool.names().collect::<Vec<_>>();
+    hook.matcher.as_deref().is_some_and(|matcher| {
+        names_one_of(hook.point, matcher, &[SHELL, BASH]) && !names_one_of(hook.point, matcher, &own)
+    })
+}
+
 /// The call with the tool and the arguments of a face.
 fn seen_as(
     call: &CallDetails,
@@ -98,7 +108,7 @@ fn seen_as(
 fn command(call: &CallDetails, input: &Value, field: &str) -> Option<Face> {
     let text = input.get(field)?.as_str().filter(|text| !text.trim().is_empty())?;
     let subject = ToolSubject::command("command");
-    let call = seen_as(call, &[BASH], (subject, &json!({ "command": text })))?;
+    let call = seen_as(call, &[BASH, SHELL], (subject, &json!({ "command": text })))?;
     Some(Face { call, more: Map::new(), change: FaceChange::Command(field.to_owned()) })
 }
 

@@ -34,6 +34,15 @@ pub struct Imported {
     pub programs: Vec<String>,
 }
 
+/// Settings that guard something and aren't taken, and what to do instead.
+const NOT_TAKEN: [(&str, &str); 2] = [
+    (
+        "enabledPlugins",
+        "plugins aren't taken with it: name the folder of each in import, as \"claude-plugin:FOLDER\"",
+    ),
+    ("sandbox", "it isn't taken over: Provost's own [sandbox] says what programs may reach"),
+];
+
 /// Whether two hooks do the same at the same hook points.
 fn is_double(one: &HookPolicy, other: &HookPolicy) -> bool {
     let key = |hook: &HookPolicy| (hook.point, hook.matcher.clone(), hook.condition.clone());
@@ -145,6 +154,9 @@ impl Import<'_> {
         if let Some(permissions) = settings.get("permissions") {
             self.permissions(permissions);
         }
+        for (name, why) in NOT_TAKEN.iter().filter(|(name, _)| settings.contains_key(*name)) {
+            self.remark(name, format!("`{name}`"), *why);
+        }
         match settings.get("hooks") {
             None | Some(Value::Null) => {}
             Some(Value::Object(events)) => {
@@ -211,8 +223,8 @@ impl Import<'_> {
                 continue;
             };
             for (at, value) in handlers.iter().enumerate() {
-                let handler =
-                    Handler { event, point, value, of: self.of, place: format!("{group_place}.hooks[{at}]") };
+                let place = format!("{group_place}.hooks[{at}]");
+                let handler = Handler { event, point, value, group, of: self.of, place };
                 // An entry with an invalid matcher is left out as a whole, each hook with its place.
                 match &matcher {
                     Ok(matcher) => self.handler(&handler, matcher.clone()),

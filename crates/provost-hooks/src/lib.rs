@@ -16,7 +16,9 @@
 //! | `reply.rs` | a hook's JSON answer |
 //! | `meaning.rs` | the decision of a reply or a refusal at a hook point |
 //! | `contract.rs` | the contracts: exit statuses, output, replies |
+//! | `shell.rs` | the shell of a contract's commands |
 //! | `spill.rs` | texts that are too long |
+//! | `ids.rs` | sessions as scripts name them |
 //! | `import.rs`, `import/` | hooks of a `.claude/settings.json` |
 //!
 //! Invariants:
@@ -31,6 +33,7 @@ mod condition;
 mod contract;
 mod face;
 mod http;
+mod ids;
 mod import;
 mod matcher;
 mod meaning;
@@ -39,6 +42,7 @@ mod point;
 mod programs;
 mod question;
 mod reply;
+mod shell;
 mod spill;
 mod tool;
 mod transcript;
@@ -48,3 +52,4 @@ pub use import::{HookFile, Imported, ImportedRule, RuleList, Skipped, import_hoo
 pub use matcher::{check_matcher, matches_any, matches_nothing};
 pub use point::{UnknownEvent, hook_point_of};
 pub use programs::{ProgramHooks, ProgramHooksOptions};
+pub use shell::lacks_bash;

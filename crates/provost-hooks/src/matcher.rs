@@ -42,6 +42,14 @@ pub fn matches_any(point: HookPoint, matcher: &str, names: &[&str]) -> bool {
     Matcher::parse(point, matcher).and_then(|matcher| matcher.hits(names)).unwrap_or(true)
 }
 
+/// Whether a matcher names one of `names`, rather than everything or everything but some names.
+pub(crate) fn names_one_of(point: HookPoint, matcher: &str, names: &[&str]) -> bool {
+    match Matcher::parse(point, matcher) {
+        Ok(Matcher::All | Matcher::Finds { negates: true, .. }) | Err(_) => false,
+        Ok(matcher) => matcher.hits(names).unwrap_or(false),
+    }
+}
+
 /// The names of one thing that a matcher is compared with, the contract's own name first.
 pub(crate) type Names<'a> = Vec<&'a str>;
 

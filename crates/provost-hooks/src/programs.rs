@@ -18,6 +18,7 @@ use crate::condition;
 use crate::contract::{of_body, of_command, of_cut};
 use crate::face::FACES_MAX;
 use crate::http::{Address, Body, Poster};
+use crate::ids::session_name;
 use crate::matcher::Matchers;
 use crate::meaning::{Meaning, not_run, refusal};
 use crate::model;
@@ -86,7 +87,7 @@ impl ProgramHooks {
         let session = HookQuery::by(hook, question, point).session();
         let asking = Arc::clone(&self.asking);
         let later = (hook.clone(), question.clone());
-        let is_started = self.background.start(session, async move {
+        let is_started = self.background.start(session, hook.setup.waiting, async move {
             let (hook, question) = later;
             let answer = asking.ask(&hook, &question, point, &CancellationToken::new()).await;
             said_later(&hook, &question, answer).await;
@@ -253,6 +254,14 @@ impl HookPrograms for ProgramHooks {
 
     fn session_over(&self, session: SessionId) {
         self.background.session_over(session);
+    }
+
+    async fn waking_over(&self, session: SessionId) {
+        self.background.waking_over(session).await;
+    }
+
+    fn session_name(&self, contract: HookContract, session: SessionId) -> String {
+        session_name(contract, session)
     }
 
     fn transcript(&self, contract: HookContract, session: SessionId) -> Box<dyn HookTranscript> {

@@ -14,6 +14,7 @@ use provost_harness::{HookAgent, HookQuestion, HookQuestionTrigger};
 use serde_json::{Map, Value, json};
 
 use crate::face::{Face, faces};
+use crate::ids::session_name;
 use crate::matcher::Names;
 use crate::point::{event_name, rules};
 use crate::tool;
@@ -47,6 +48,10 @@ impl<'a> HookQuery<'a> {
             project: hook.setup.project.as_deref(),
             face: None,
         }
+    }
+
+    pub(crate) const fn contract(self) -> HookContract {
+        self.contract
     }
 
     /// The same question about one face of its call.
@@ -193,13 +198,16 @@ impl<'a> HookQuery<'a> {
         put(
             &mut out,
             json!({
-                "session_id": session.to_string(),
+                "session_id": self.name_of(session),
                 "transcript_path": words(path),
                 "cwd": self.question.folder.to_string_lossy(),
                 "hook_event_name": self.event(),
                 "run_id": session.run.to_string(),
             }),
         );
+        if self.contract.is_foreign() {
+            out.insert("provost_session".to_owned(), self.session().to_string().into());
+        }
         if self.contract == HookContract::Codex {
             let turn = match &self.question.trigger {
                 HookQuestionTrigger::HookCall(hook_call) => hook_call.turn,
@@ -215,6 +223,10 @@ impl<'a> HookQuery<'a> {
             out.insert("effort".to_owned(), json!({ "level": level }));
         }
         out
+    }
+
+    fn name_of(self, session: SessionId) -> String {
+        session_name(self.contract, session)
     }
 
     /// The session in the hook's input, and the path of its log. For scripts of other agents that is the session
@@ -236,9 +248,9 @@ impl<'a> HookQuery<'a> {
         put(
             &mut fields,
             json!({
-                "agent_id": self.session().to_string(),
+                "agent_id": self.name_of(self.session()),
                 "agent_type": tool::kind(name.as_deref()),
-                "agent_parent": parent.to_string(),
+                "agent_parent": self.name_of(*parent),
                 "agent_depth": depth,
             }),
         );
@@ -368,7 +380,7 @@ impl<'a> HookQuery<'a> {
         if let Some(HookTrigger::ChildEnd { child, outcome, .. }) = self.about() {
             let configured = call.wanted.as_ref().and_then(|wanted| wanted.agent.as_deref());
             let child = json!({
-                "agent_id": child.to_string(),
+                "agent_id": self.name_of(*child),
                 "agent_type": tool::kind(configured),
                 "outcome": outcome,
             });

@@ -344,7 +344,7 @@ impl Tool for Shell {
 
 /// `command` after the variables that hooks have left for it. In a sandbox their file isn't seen, so its lines are put
 /// before the command.
-fn with_variables(command: &str, context: &ToolContext) -> String {
+pub(crate) fn with_variables(command: &str, context: &ToolContext) -> String {
     let text = context.env_file.as_deref().and_then(|file| Some((file, std::fs::read_to_string(file).ok()?)));
     match text.filter(|(_, text)| !text.is_empty()) {
         Some((_, text)) if context.sandbox.confines() => format!("{text}\n{command}"),

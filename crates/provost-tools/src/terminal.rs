@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::arguments;
 use crate::failure::{Failure, chain};
-use crate::shell::{set, shell_in};
+use crate::shell::{set, shell_in, with_variables};
 use crate::spec::About;
 use crate::workspace::Workspace;
 use keys::Key;
@@ -204,7 +204,7 @@ impl Terminal {
         let size = WindowSize::new(side(arguments.rows, usual.rows), side(arguments.cols, usual.cols));
         Launch {
             program: shell_in(&env),
-            args: vec!["-c".into(), line.into()],
+            args: vec!["-c".into(), with_variables(line, context).into()],
             env,
             cwd,
             stdio: AtTerminal { size },

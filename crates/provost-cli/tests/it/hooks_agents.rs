@@ -53,15 +53,16 @@ fn a_sub_agent_starts_and_stops_as_such_and_the_root_as_a_session() {
     let starts = told(&scene, "session-start.jsonl");
     assert_eq!(starts.len(), 1, "the root's only: {starts:?}");
     assert_eq!(
-        (&starts[0]["session_id"], &starts[0]["agent_id"]),
+        (&starts[0]["provost_session"], &starts[0]["agent_id"]),
         (&Value::from(root.as_str()), &Value::Null)
     );
 
     let start = told(&scene, "subagent-start.json").remove(0);
     let stop = told(&scene, "subagent-stop.json").remove(0);
     for question in [&start, &stop] {
-        assert_eq!(question["session_id"], root, "{question}");
-        assert_eq!(question["agent_id"], child, "{question}");
+        assert_eq!(question["session_id"], starts[0]["session_id"], "{question}");
+        assert_eq!(question["provost_session"], child, "{question}");
+        assert_eq!(question["agent_id"].as_str().map(str::len), Some(36), "{question}");
         assert_eq!(question["agent_type"], "general-purpose", "{question}");
     }
     assert_eq!(
@@ -70,12 +71,13 @@ fn a_sub_agent_starts_and_stops_as_such_and_the_root_as_a_session() {
     );
     assert!(!scene.path("work/wrong").exists(), "the matcher is held against the kind of agent");
     assert_eq!((&stop["last_assistant_message"], &stop["stop_hook_active"]), (&"whole".into(), &true.into()));
-    for (field, session) in [("transcript_path", &root), ("agent_transcript_path", &child)] {
+    for (field, id) in [("transcript_path", "session_id"), ("agent_transcript_path", "agent_id")] {
+        let session = stop[id].as_str().expect(id);
         let path = stop[field].as_str().expect(field);
         assert!(path.ends_with(&format!("{session}.jsonl")), "{stop}");
         let text = fs::read_to_string(path).expect(field);
         let first = text.lines().next().expect("a line");
-        assert!(first.contains(r#""type":"user""#) && first.contains(session.as_str()), "{first}");
+        assert!(first.contains(r#""type":"user""#) && first.contains(session), "{first}");
     }
 
     let stops = told(&scene, "stop.jsonl");
@@ -110,4 +112,18 @@ fn a_hook_of_ours_denies_an_agent_and_the_one_that_asked_goes_on() {
     let log = scene.provost(&["logs", &scene.last_run(), "--json"]).stdout;
     assert!(log.contains("dig by yourself") && !log.contains("agent_spawned"), "{log}");
     assert!(!scene.path("work/child-ended").exists());
+}
+
+#[test]
+fn explain_counts_the_answers_before_a_sub_agents_stop_and_none_where_they_cant_be() {
+    let scene = scene();
+    let ran = scene.provost(&["run", "find it"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let explained = scene.provost(&["explain", &scene.last_run()]).stdout;
+    let line = |end: &str| {
+        let mut lines = explained.lines();
+        lines.any(|line| line.contains("subagent_stop ") && line.trim_end().ends_with(end))
+    };
+    assert!(line("it isn't a sub-agent") && line("continued 1, denied 1"), "{explained}");
+    assert!(!explained.contains("couldn't be asked") && !explained.contains("never came"), "{explained}");
 }

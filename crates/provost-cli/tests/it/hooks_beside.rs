@@ -83,3 +83,12 @@ fn a_model_is_told_that_its_call_was_replaced_and_explain_counts_it() {
         "{explained:?}"
     );
 }
+
+#[test]
+fn a_hook_that_may_wake_the_agent_is_waited_for_when_it_wants_to_end() {
+    let answers = "answers:\n  - tools: [{ shell: { command: touch x } }]\n  - text: over\n  - text: fixed\n    expect: { contains: tests broke }\n";
+    let hooks = r#""PostToolUse":[{"hooks":[{"type":"command","asyncRewake":true,"command":
+        "sleep 2; echo tests broke >&2; exit 2"}]}]"#;
+    let done = claude(answers, hooks).provost(&["run", "do it"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "fixed\n"), "{done:?}");
+}

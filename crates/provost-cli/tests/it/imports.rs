@@ -236,3 +236,176 @@ fn a_matcher_that_matches_no_tool_is_named() {
     let checked = scene.provost(&["check"]);
     assert!(!checked.stdout.contains("matches no tool"), "{checked:?}");
 }
+
+/// A run's decisions and reports of hooks, by the log.
+fn log_of(scene: &Scene) -> String {
+    scene.provost(&["logs", &scene.last_run(), "--json"]).stdout
+}
+
+const STARTS: &str =
+    "answers: [{ tools: [{ terminal: { action: start, command: touch made } }] }, { text: done }]";
+
+#[test]
+fn a_guard_for_commands_is_asked_about_those_at_a_terminal() {
+    let no = "echo NO >&2; exit 2";
+    for matcher in ["Bash", "Bash|Edit", "Edit, Bash"] {
+        let scene = imported(STARTS, &hook("PreToolUse", matcher, no));
+        let done = ran(&scene, &[]);
+        assert!(!scene.path("work/made").exists(), "{matcher}: {done:?}");
+        assert!(log_of(&scene).contains(r#""type":"hooks_asked""#), "{matcher}");
+    }
+    let codex = Scene::scripted(STARTS);
+    codex.write("work/.codex/hooks.json", &hook("PreToolUse", "Bash", no));
+    let codex = codex.with_settings("[hooks]\nimport = [\"codex\"]\n").trusted();
+    ran(&codex, &[]);
+    assert!(!codex.path("work/made").exists());
+    for matcher in ["shell", "Bash", "^shell$"] {
+        let own = format!(
+            "[[hooks]]\nevent = \"pre_tool_call\"\nmatcher = \"{matcher}\"\n\
+             command = \"jq -r .tool_input.command; exit 2\"\n"
+        );
+        let scene = Scene::scripted(STARTS).with_settings(&own).trusted();
+        let done = ran(&scene, &[]);
+        assert!(!scene.path("work/made").exists(), "{matcher}: {done:?}");
+        assert!(done.stderr.contains("touch made"), "{matcher}: {done:?}");
+    }
+}
+
+#[test]
+fn a_hook_after_a_call_is_asked_about_commands_at_a_terminal() {
+    let scene = imported(STARTS, &hook("PostToolUse", "Bash", "cat > \"$CLAUDE_PROJECT_DIR/told.json\""));
+    ran(&scene, &[]);
+    let told = json(&fs::read_to_string(scene.path("work/told.json")).expect("it was asked"));
+    assert_eq!(
+        (&told["tool_name"], &told["tool_input"]["command"]),
+        (&value!("Bash"), &value!("touch made"))
+    );
+}
+
+#[test]
+fn an_inline_command_may_be_written_for_bash() {
+    for guard in [
+        "[[ $(echo main) == 'main' ]] && exit 2 || true",
+        "false | true; [ ${PIPESTATUS[0]} -ne 0 ] && exit 2",
+        "read -r word <<< 'no way'; echo \"$word\" >&2; exit 2",
+    ] {
+        let scene = imported(TOUCHES, &hook("PreToolUse", "Bash", guard));
+        let done = ran(&scene, &[]);
+        assert!(!scene.path("work/made").exists(), "{guard}: {done:?}");
+    }
+}
+
+#[test]
+fn a_stop_hook_that_no_turn_waits_for_verifies_nothing() {
+    for (runs_async, verification, status) in [(true, "none", 1), (false, "passed", 0)] {
+        let hook = value!({ "type": "command", "command": "echo done >> log", "async": runs_async });
+        let settings = value!({ "hooks": { "Stop": [{ "hooks": [hook] }] } }).to_string();
+        let scene = imported("answers: [{ text: \"done\\n\\nVERDICT: PASS\" }]", &settings);
+        let done = scene.provost(&["run", "x", "--require-verified"]);
+        assert_eq!(done.status, status, "{done:?}");
+        let log = log_of(&scene);
+        let ended = log.lines().map(json).rfind(|entry| entry["type"] == "ended").expect("an end");
+        assert!(ended["outcome"].to_string().contains(verification), "{ended}");
+    }
+}
+
+#[test]
+fn variables_of_a_start_reach_programs_at_a_terminal() {
+    let answers = "answers: [{ tools: [{ terminal: { action: start, command: 'echo \"$FROM_START\" > made' } }] }, { text: done }]";
+    let start = "echo \"export FROM_START='from the start'\" >> \"$CLAUDE_ENV_FILE\"";
+    let scene = imported(answers, &hook("SessionStart", "", start));
+    ran(&scene, &[]);
+    assert_eq!(fs::read_to_string(scene.path("work/made")).expect("a file"), "from the start\n");
+}
+
+#[test]
+fn a_plugin_without_hooks_is_an_error() {
+    for (folder, why) in [
+        ("../plugins/none", "there is no folder"),
+        ("../plugins/bare", "it declares no hooks"),
+        ("../plugins/lost", "there is no `hooks/gone.json`"),
+    ] {
+        let scene = Scene::scripted(TOUCHES);
+        scene.write("plugins/bare/.claude-plugin/plugin.json", r#"{"name":"bare"}"#);
+        scene.write("plugins/lost/.claude-plugin/plugin.json", r#"{"name":"x","hooks":"./hooks/gone.json"}"#);
+        let scene = scene.with_settings(&format!("[hooks]\nimport = [\"claude-plugin:{folder}\"]\n"));
+        for command in [&["check"][..], &["run", "x"]] {
+            let done = scene.provost(command);
+            assert!(done.status == 2 && format!("{done:?}").contains(why), "{folder}: {done:?}");
+        }
+        assert!(!scene.path("work/made").exists(), "{folder}");
+    }
+}
+
+#[test]
+fn a_plugin_may_declare_its_hooks_in_its_manifest_or_in_a_file_that_it_names() {
+    let hooks = hook("PreToolUse", "Bash", "echo \"${CLAUDE_PLUGIN_ROOT}\" >&2; exit 2");
+    let inline = value!({ "name": "inline", "hooks": json(&hooks)["hooks"] }).to_string();
+    for manifest in [inline.as_str(), r#"{"name":"other","hooks":"./config/guards.json"}"#] {
+        let scene = Scene::scripted(TOUCHES);
+        scene.write("plugins/a/.claude-plugin/plugin.json", manifest);
+        scene.write("plugins/a/config/guards.json", &hooks);
+        let scene = scene.with_settings("[hooks]\nimport = [\"claude-plugin:../plugins/a\"]\n").trusted();
+        let done = ran(&scene, &[]);
+        assert!(!scene.path("work/made").exists(), "{manifest}: {done:?}");
+        assert!(done.stderr.contains("plugins/a"), "{done:?}");
+    }
+}
+
+#[test]
+fn where_output_goes_is_no_script() {
+    let log = "mkdir -p .claude; echo done >> .claude/notify.log 2> ./errors.log";
+    let scene = imported("answers: [{ text: done }]", &hook("Stop", "", log));
+    let checked = scene.provost(&["check"]);
+    assert!(!checked.stdout.contains("isn't there"), "{checked:?}");
+}
+
+#[test]
+fn a_session_and_a_plan_are_told_as_scripts_know_them() {
+    let answers = "answers: [{ tools: [{ update_plan: { steps: [{ text: one, status: completed }, { text: two, status: pending }] } }] }, { text: done }]";
+    let check = r#"cat > told.json; jq -rs '[.[].message.content? | arrays | .[] | select(.name == "TodoWrite") | .input.todos]
+        | last | map(.status) | join(",")' "$(jq -r .transcript_path told.json)" > todos"#;
+    let scene = imported(answers, &hook("Stop", "", check));
+    scene.write("work/.git/HEAD", "ref: refs/heads/topic\n");
+    let done = ran(&scene, &[]);
+    assert_eq!(
+        fs::read_to_string(scene.path("work/todos")).expect("todos"),
+        "completed,pending\n",
+        "{done:?}"
+    );
+    let told = json(&fs::read_to_string(scene.path("work/told.json")).expect("it was asked"));
+    let id = told["session_id"].as_str().expect("an id");
+    assert!(id.len() == 36 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{id}");
+    assert_eq!(told["provost_session"], format!("{}.0", scene.last_run()));
+    let transcript = told["transcript_path"].as_str().expect("a path");
+    assert!(transcript.ends_with(&format!("/{id}.jsonl")), "{transcript}");
+    let line = fs::read_to_string(transcript).expect("a file");
+    let first = json(line.lines().next().expect("a line"));
+    assert_eq!((&first["sessionId"], &first["gitBranch"]), (&value!(id), &value!("topic")));
+}
+
+#[test]
+fn what_guards_something_and_isnt_taken_is_named() {
+    let scene = Scene::scripted("answers: [{ text: done }]");
+    let settings = r#"{"enabledPlugins":{"guard@shop":true},"sandbox":{"enabled":true}}"#;
+    scene.write("work/.claude/settings.json", settings);
+    scene.write("work/.claude/skills/a/SKILL.md", "---\nname: a\nhooks:\n  PreToolUse: []\n---\nText\n");
+    scene.write("work/.claude/agents/b.md", "---\nname: b\nhooks:\n  Stop: []\n---\nText\n");
+    scene.write("work/.claude/agents/c.md", "---\nname: c\n---\nhooks: none\n");
+    let codex = "approval_policy = \"never\"\nsandbox_mode = \"read-only\"\nnotify = [\"say\"]\n";
+    scene.write("work/.codex/config.toml", codex);
+    let scene = scene.with_settings("[hooks]\nimport = [\"claude\", \"codex\"]\n").trusted();
+    let checked = scene.provost(&["check"]).stdout;
+    for line in [
+        "skipped: .claude/settings.json: enabledPlugins: `enabledPlugins`",
+        "skipped: .claude/settings.json: sandbox: `sandbox`",
+        "skipped: .claude/skills/a/SKILL.md: `hooks`",
+        "skipped: .claude/agents/b.md: `hooks`",
+        "skipped: .codex/config.toml: `approval_policy`",
+        "skipped: .codex/config.toml: `sandbox_mode`",
+        "skipped: .codex/config.toml: `notify`",
+    ] {
+        assert!(checked.contains(line), "{line}\n{checked}");
+    }
+    assert!(!checked.contains("c.md"), "{checked}");
+}

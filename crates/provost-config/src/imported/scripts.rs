@@ -15,8 +15,20 @@ pub(super) fn missing_script(hook: &HookPolicy, folder: &Path) -> Option<PathBuf
     };
     // What follows a connective may make it, or be skipped.
     let first = words.iter().take_while(|word| !matches!(**word, "&&" | "||" | ";" | "|"));
-    let named = first.filter_map(|word| path_of(word, hook, folder));
-    named.into_iter().find(|path| !path.exists())
+    let words = first.copied().collect::<Vec<_>>();
+    let before = std::iter::once("").chain(words.iter().copied());
+    let run = words.iter().zip(before).filter(|(_, before)| !is_redirection(before)).map(|(word, _)| word);
+    let mut named = run.filter_map(|word| path_of(word, hook, folder));
+    named.find(|path| !path.exists())
+}
+
+/// Whether a word sends output to a file, or reads from one, that the next word names.
+fn is_redirection(word: &str) -> bool {
+    word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&')
+        .trim_end_matches('|')
+        .chars()
+        .all(|c| matches!(c, '<' | '>'))
+        && word.contains(['<', '>'])
 }
 
 /// The path that a word of a command names, if it names a script by its path.

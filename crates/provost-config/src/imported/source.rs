@@ -8,8 +8,6 @@ use crate::errors::Source;
 pub(super) const CLAUDE_FILES: [&str; 2] = [".claude/settings.json", ".claude/settings.local.json"];
 /// The files of a `.codex` folder that have hooks.
 pub(super) const CODEX_FILES: [&str; 2] = [".codex/hooks.json", ".codex/config.toml"];
-/// The file of a plugin that has its hooks.
-pub(super) const PLUGIN_FILE: &str = "hooks/hooks.json";
 const PLUGIN: &str = "claude-plugin:";
 
 /// Whose hooks are imported.

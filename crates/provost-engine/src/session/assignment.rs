@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use provost_event::{
     Access, AgentPolicy, AgentPolicyChanged, ExternalPolicy, GoalPolicy, HookPoint, HookPolicy, HookReport,
-    HookTrigger, Limits, Metering, OnHookError, Seq, SessionId, SessionStarted, StepMode, ToolIdentity,
-    ToolSpec, ToolsChanged, Unanswered,
+    HookTrigger, HookWaiting, Limits, Metering, OnHookError, Seq, SessionId, SessionStarted, StepMode,
+    ToolIdentity, ToolSpec, ToolsChanged, Unanswered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -230,9 +230,11 @@ impl Assignment {
 
     /// The names that matchers may use for a tool, including the kind of agent that it stands for.
     fn matcher_names<'a>(&'a self, tool: &'a str) -> Vec<&'a str> {
-        let aliases = self.tool(tool).map(|spec| spec.aliases.as_slice()).unwrap_or_default();
         let mut names = vec![tool];
-        names.extend(aliases.iter().map(String::as_str));
+        if let Some(spec) = self.tool(tool) {
+            names.extend(spec.aliases.iter().map(String::as_str));
+            names.extend(spec.subject.names_for_hooks());
+        }
         if self.delegates(tool) {
             names.push(SPAWN_TOOL);
             names.extend(SPAWN_ALIASES);
@@ -241,9 +243,25 @@ impl Assignment {
         names
     }
 
+    /// Whether hooks are to be asked, or waited for, before a stop.
     pub(super) fn has_stop_hooks(&self) -> bool {
         let has_own = self.policy.as_ref().is_some_and(|policy| !policy.stop_hooks.is_empty());
-        has_own || self.has_hook(HookPoint::stop(self.parent))
+        let wakes = |hook: &HookPolicy| hook.setup.waiting == HookWaiting::Wakes;
+        has_own || self.has_hook(HookPoint::stop(self.parent)) || self.hooks().iter().any(wakes)
+    }
+
+    /// Whether something checks a stop: a hook that no turn waits for doesn't.
+    pub(super) fn has_stop_checks(&self) -> bool {
+        let has_own = self.policy.as_ref().is_some_and(|policy| !policy.stop_hooks.is_empty());
+        let point = HookPoint::stop(self.parent);
+        let mut hooks = self.hooks().iter().filter(|hook| hook.point == point);
+        has_own || hooks.any(|hook| hook.setup.waiting == HookWaiting::Waits)
+    }
+
+    /// Whether turns wait for the hook of this name.
+    pub(super) fn waits_for(&self, hook: &str) -> bool {
+        let mut hooks = self.hooks().iter().filter(|policy| policy.name == hook);
+        hooks.all(|policy| policy.setup.waiting == HookWaiting::Waits)
     }
 
     /// The effect of a missing answer of the stop hook at this index of the reports. Stop hooks come first, in the

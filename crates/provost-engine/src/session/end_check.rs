@@ -150,7 +150,7 @@ fn question(state: &SessionState) -> Option<(ItemKind, String)> {
     if !is_asked || !may_answer || turns.is_unheard() || state.hooks.have_prompts() {
         return None;
     }
-    let is_checked = assignment.has_stop_hooks() || state.goal.in_force(assignment).is_some();
+    let is_checked = assignment.has_stop_checks() || state.goal.in_force(assignment).is_some();
     match Verdict::find(turns.text()) {
         None if !end_check.asked_to_close => Some((ItemKind::EndQuestion, TO_CLOSE.to_owned())),
         Some(Verdict::Pass) if !is_checked && end_check.has_acted && !end_check.asked_for_proof => {

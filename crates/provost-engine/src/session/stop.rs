@@ -234,7 +234,7 @@ pub(in crate::session) fn stop_checked(deciding: &mut Deciding<'_>, seq: Seq, re
         _ => None,
     });
     let objections = stop_hook_law(deciding.state).objections(&verdicts);
-    let verification = verification_by(&verdicts);
+    let verification = verification_by(&verdicts, &deciding.state.assignment);
     deciding.commit(verdicts);
     let is_wish = matches!(trigger, None | Some(GoalTrigger::Claim));
     match halt {
@@ -289,11 +289,14 @@ pub(in crate::session) fn let_go(deciding: &mut Deciding<'_>, verification: Veri
     }
 }
 
-/// What the stop hooks' answers confirm, if there is no objection to a stop.
-fn verification_by(verdicts: &StopVerdicts) -> Verification {
-    let ignored = verdicts.reports.iter().filter(|report| report.decision.failure().is_some());
+/// What the stop hooks' answers confirm, if there is no objection to a stop. A hook that no turn waits for confirms
+/// nothing: it has only been started.
+fn verification_by(verdicts: &StopVerdicts, assignment: &Assignment) -> Verification {
+    let counted = verdicts.reports.iter().filter(|report| assignment.waits_for(&report.hook));
+    let counted = counted.collect::<Vec<_>>();
+    let ignored = counted.iter().filter(|report| report.decision.failure().is_some());
     let checks = ignored.map(|report| report.hook.clone()).collect::<Vec<_>>();
-    match (checks.is_empty(), verdicts.reports.is_empty()) {
+    match (checks.is_empty(), counted.is_empty()) {
         (false, _) => Verification::Ignored { checks },
         (true, false) => Verification::Passed,
         (true, true) => Verification::None,

@@ -3,11 +3,11 @@
 use expect_test::{Expect, expect};
 use provost_engine::{HookCallDetails, RunEvent, SessionEvent};
 use provost_event::{
-    ApprovalAnswer, ApprovalScope, Budget, EffectId, ErrorClass, HookDecision as Say, HookPoint as At,
-    OnFailure, Outcome, RunPolicy, StopHookVerdict, StopReason, ToolStatus, Unanswered,
+    Access, ApprovalAnswer, ApprovalScope, Budget, EffectId, ErrorClass, HookDecision as Say,
+    HookPoint as At, OnFailure, Outcome, RunPolicy, StopHookVerdict, StopReason, ToolStatus, Unanswered,
 };
 
-use crate::world::{ROOT, World, guarded, report, without_hooks};
+use crate::world::{ROOT, World, guarded, report, tool, without_hooks};
 
 fn check(policy: RunPolicy, script: impl FnOnce(&mut World), expected: Expect) {
     let mut world = World::start(policy);
@@ -768,6 +768,18 @@ fn a_matcher_that_names_other_tools_asks_no_hook() {
     world.answer_hook(Say::Continue);
     let seq = world.tools()[0].0;
     world.finish(seq, ToolStatus::Ok, "ok");
+}
+
+#[test]
+fn a_matcher_that_names_the_shell_asks_about_commands_at_a_terminal() {
+    for matcher in ["Bash", "Bash|Edit", "shell"] {
+        let mut policy = guarded(&[At::PreToolCall]);
+        policy.agent.tools = vec![tool("terminal", Access::Anything, false)];
+        policy.agent.hooks[0].matcher = Some(matcher.to_owned());
+        let mut world = World::start(policy);
+        world.call(&[("terminal", "{\"action\":\"start\",\"command\":\"ls\"}")]);
+        assert_eq!(world.hook_calls().len(), 1, "{matcher}");
+    }
 }
 
 /// The error for which the run is suspended.

@@ -108,7 +108,8 @@ impl HarnessExecutor {
     /// Writes the session's log for hooks; `None` if it isn't configured or fails.
     async fn write_log_file(&self, session: SessionId, contract: HookContract) -> Option<PathBuf> {
         let folder = self.hook_files(session.run)?.join(folder_of(contract));
-        let path = folder.join(format!("{session}.jsonl"));
+        let name = self.deps.hook_programs.session_name(contract, session);
+        let path = folder.join(format!("{name}.jsonl"));
         match self.extend_log_file(session, contract, &path).await {
             Ok(()) => Some(path),
             Err(error) => {

@@ -30,6 +30,9 @@ use crate::{HookQuestionTrigger, ShellStopHook, StopHookContext, StopHookHandler
 /// s, and then it reports what is left.
 const ENDING_MAX: Duration = Duration::from_secs(15);
 
+/// How long hooks that may wake the agent are waited for where the run has no time limit.
+const WAKING_MAX: Duration = Duration::from_secs(3_600);
+
 /// What binds a stop hook besides its own time limit.
 #[derive(Clone, Copy)]
 struct StopHookBounds<'a> {
@@ -61,7 +64,24 @@ impl HarnessExecutor {
         )
         .await;
         reports.extend(more);
+        let objects = |report: &HookReport| {
+            matches!(report.decision, HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_))
+        };
+        if !reports.iter().any(objects) {
+            self.hear_waking(check, cancel).await;
+        }
         StopCheckResult { reports, evidence }
+    }
+
+    /// Waits for hooks that run beside the turn and may wake the agent: what they object to is heard before it ends.
+    async fn hear_waking(&self, check: &StopCheck, cancel: &CancellationToken) {
+        let time = check.limit_ms.map_or(WAKING_MAX, Duration::from_millis);
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {}
+            () = self.deps.hook_programs.waking_over(check.session) => {}
+            () = self.deps.clock.sleep(time) => {}
+        }
     }
 
     /// Calls the hooks that can only be stop hooks.

@@ -31,6 +31,8 @@ pub(super) struct Handler<'a> {
     pub(super) point: HookPoint,
     pub(super) of: HookFile<'a>,
     pub(super) value: &'a Value,
+    /// The entry that it stands in.
+    pub(super) group: &'a Value,
     pub(super) place: String,
 }
 
@@ -59,7 +61,7 @@ impl Handler<'_> {
             remarks.push("`once` counts only in a skill: it is asked each time".to_owned());
         }
         Ok(HookPolicy {
-            name: name_of(self.event, matcher.as_deref(), &program, others),
+            name: name_of((self.event, matcher.as_deref()), self.label(), &self.as_written(&program), others),
             point: self.point,
             matcher,
             condition: self.condition()?,
@@ -70,6 +72,21 @@ impl Handler<'_> {
             may_remind: true,
             setup: HookSetup { waiting: self.waiting()?, ..HookSetup::default() },
         })
+    }
+
+    /// The program with its command as the file has it, without the shell around it.
+    fn as_written(&self, program: &HookProgram) -> HookProgram {
+        match (program, self.value.get("command").and_then(Value::as_str)) {
+            (HookProgram::Shell { .. }, Some(command)) => HookProgram::Shell { command: command.to_owned() },
+            _ => program.clone(),
+        }
+    }
+
+    /// How its file calls it, if it does.
+    fn label(&self) -> Option<&str> {
+        let all = ["id", "description"].into_iter();
+        let mut all = all.flat_map(|name| [self.value.get(name), self.group.get(name)]);
+        all.find_map(|label| label?.as_str()).filter(|label| !label.trim().is_empty())
     }
 
     fn program(&self) -> Result<HookProgram, String> {

@@ -10,17 +10,22 @@ const CHARS_MAX: usize = 40;
 const SCRIPTS: &[&str] =
     &[".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua"];
 
-/// The name of a hook of `event`, such as `block-rm.sh (PreToolUse Bash)`: none of those of `others`.
+/// Words before the first that says what a command does.
+const LEADING: &[&str] =
+    &["[[", "[", "!", "{", "if", "then", "test", "exec", "env", "sudo", "nohup", "command", "nice", "cd"];
+
+/// The name of a hook of `event`, such as `block-rm.sh (PreToolUse Bash)`: none of those of `others`. `label` is what
+/// its file calls it, which counts where its command names no script.
 pub(super) fn name_of(
-    event: &str,
-    matcher: Option<&str>,
+    (event, matcher): (&str, Option<&str>),
+    label: Option<&str>,
     program: &HookProgram,
     others: &[HookPolicy],
 ) -> String {
     let what = match program {
-        HookProgram::Shell { command } => script_in(command.split_whitespace()),
+        HookProgram::Shell { command } => named(command.split_whitespace(), label),
         HookProgram::Exec { program, args } => {
-            script_in(std::iter::once(program).chain(args).map(String::as_str))
+            named(std::iter::once(program).chain(args).map(String::as_str), label)
         }
         HookProgram::Http { url, .. } => {
             http::parse(url).map_or_else(|_| String::new(), |url| http::place(&url))
@@ -40,12 +45,17 @@ pub(super) fn name_of(
     std::iter::once(name).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
 }
 
-/// The script that a command runs, else its first word.
-fn script_in<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let words: Vec<&str> = words.map(bare).collect();
+/// The last script that a command names: those before it run it. Else its label, or its first word that says what it
+/// does.
+fn named<'a>(words: impl Iterator<Item = &'a str>, label: Option<&str>) -> String {
+    let words: Vec<&str> = words.map(bare).filter(|word| !word.is_empty()).collect();
     let is_script = |word: &&&str| SCRIPTS.iter().any(|ending| word.ends_with(ending));
-    let word = words.iter().find(is_script).or_else(|| words.iter().find(|word| !is_assignment(word)));
-    let word = word.copied().unwrap_or_default();
+    if let (None, Some(label)) = (words.iter().rfind(is_script), label) {
+        return shown(first_line(label));
+    }
+    let says = |word: &&&str| !is_assignment(word) && !word.starts_with('-') && !LEADING.contains(word);
+    let found = words.iter().rfind(is_script).or_else(|| words.iter().find(says)).or_else(|| words.first());
+    let word = found.copied().unwrap_or_default();
     let base = word.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(word);
     shown(base)
 }
@@ -59,7 +69,7 @@ fn shown(text: &str) -> String {
 }
 
 fn bare(word: &str) -> &str {
-    word.trim_matches(['"', '\'', ';', '&', '(', ')'])
+    word.trim_matches(['$', '"', '\'', ';', '&', '(', ')'])
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -69,7 +79,7 @@ fn is_assignment(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::script_in;
+    use super::named;
 
     #[test]
     fn a_command_is_told_by_its_script_or_first_word() {
@@ -79,9 +89,14 @@ mod tests {
             ("FOO=1 jq -r '.tool_input.command'", "jq"),
             ("echo hi", "echo"),
             ("/usr/bin/true", "true"),
+            ("node \"$R/run.cjs\" \"$R/scripts/detect.mjs\" --quiet", "detect.mjs"),
+            ("exec \"${SHELL:-/bin/sh}\" -lc './.codex/guard.sh'", "guard.sh"),
+            ("[[ $(git branch) == main ]] && exit 2", "git"),
             ("", ""),
         ] {
-            assert_eq!(script_in(command.split_whitespace()), name, "{command}");
+            assert_eq!(named(command.split_whitespace(), None), name, "{command}");
         }
+        assert_eq!(named("node -e 'run()'".split_whitespace(), Some("pre:bash")), "pre:bash");
+        assert_eq!(named("./guard.sh".split_whitespace(), Some("pre:bash")), "guard.sh");
     }
 }

@@ -1,14 +1,15 @@
 //! The transcript of Claude Code: one JSON object a line, each with the line before it as its parent.
 
 use provost_event::{
-    AssistantMessage, Block, Compacted, ConversationEntry, Entry, ImageKind, LifecycleEntry, Record,
-    SessionId, StopReason, ToolEntry, ToolFinished, Usage,
+    AssistantMessage, Block, Compacted, ConversationEntry, Entry, HookContract, ImageKind, LifecycleEntry,
+    Record, SessionId, StopReason, ToolEntry, ToolFinished, Usage,
 };
 use provost_harness::HookTranscript;
 use serde_json::{Value, json};
 
 use super::time;
 use super::tools::{KnownTools, OpenCall};
+use crate::ids::{session_name, uuid_of};
 use crate::tool;
 
 /// Writes it.
@@ -60,18 +61,18 @@ impl ClaudeTranscript {
             "type": line.kind,
             "uuid": id,
             "parentUuid": self.parent,
-            "sessionId": SessionId::root(self.session.run).to_string(),
+            "sessionId": name_of(SessionId::root(self.session.run)),
             "timestamp": time(record.at),
             "cwd": self.known.workspace.to_string_lossy(),
             "version": env!("CARGO_PKG_VERSION"),
             "isSidechain": self.is_sidechain,
             "userType": "external",
-            "gitBranch": "",
+            "gitBranch": self.known.branch,
         });
         if let (Value::Object(all), Value::Object(own)) = (&mut fields, line.fields) {
             all.extend(own);
             if self.is_sidechain {
-                all.insert("agentId".to_owned(), self.session.to_string().into());
+                all.insert("agentId".to_owned(), name_of(self.session).into());
             }
         }
         lines.push_str(&fields.to_string());
@@ -242,10 +243,11 @@ fn dollars(micro: u64) -> f64 {
     micro as f64 / 1_000_000.0
 }
 
+fn name_of(session: SessionId) -> String {
+    session_name(HookContract::Claude, session)
+}
+
 /// The id of a line, in the form of a UUID: the same whenever the file is written anew.
 fn line_id(record: &Record, number: usize) -> String {
-    let hash = blake3::hash(format!("{} {} {number}", record.actor, record.seq).as_bytes()).to_hex();
-    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default();
-    // The digits of its version and its variant.
-    format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(12, 15), part(15, 18), part(18, 30))
+    uuid_of(&format!("{} {} {number}", record.actor, record.seq))
 }

@@ -1,13 +1,15 @@
 //! The transcript of Codex (its rollout file): each line a kind and its payload.
 
 use provost_event::{
-    AssistantMessage, Block, ConversationEntry, Entry, LifecycleEntry, Record, SessionId, ToolEntry, Usage,
+    AssistantMessage, Block, ConversationEntry, Entry, HookContract, LifecycleEntry, Record, SessionId,
+    ToolEntry, Usage,
 };
 use provost_harness::HookTranscript;
 use serde_json::{Value, json};
 
 use super::time;
 use super::tools::{KnownTools, OpenCall};
+use crate::ids::session_name;
 use crate::tool;
 
 /// Writes it.
@@ -26,7 +28,7 @@ impl CodexTranscript {
         match &record.entry {
             Entry::Lifecycle(LifecycleEntry::SessionStarted(started)) => {
                 let meta = json!({
-                    "id": self.session.to_string(),
+                    "id": session_name(HookContract::Codex, self.session),
                     "timestamp": time(record.at),
                     "cwd": self.known.workspace.to_string_lossy(),
                     "originator": "provost",

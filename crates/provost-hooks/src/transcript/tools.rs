@@ -1,9 +1,10 @@
 //! The tools of a transcript, and the calls without a result.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use provost_engine::{CallDetails, SPAWN_TOOL, WantedAgent};
+use provost_engine::{CallDetails, SPAWN_TOOL, WantedAgent, own_call};
 use provost_event::{
     Access, AgentPolicy, CallId, Entry, LifecycleEntry, ToolCall, ToolEntry, ToolIdentity, ToolSpec,
 };
@@ -15,6 +16,8 @@ use crate::question::value_of;
 #[derive(Default)]
 pub(super) struct KnownTools {
     pub(super) workspace: PathBuf,
+    /// The branch of git there; empty if there is none.
+    pub(super) branch: String,
     tools: Vec<ToolSpec>,
     /// Calls whose result is still to come.
     open: HashMap<CallId, OpenCall>,
@@ -46,6 +49,7 @@ impl KnownTools {
 
     fn policy(&mut self, policy: &AgentPolicy) {
         self.workspace.clone_from(&policy.workspace);
+        self.branch = branch_in(&policy.workspace).unwrap_or_default();
         self.tools.clone_from(&policy.tools);
     }
 
@@ -65,7 +69,10 @@ impl KnownTools {
         self.open.clear();
     }
 
-    fn call(&self, call: &ToolCall) -> OpenCall {
+    /// The call in the form of its tool, as hooks are asked about it.
+    fn call(&self, sent: &ToolCall) -> OpenCall {
+        let own = own_call(sent, &self.tools);
+        let call = ToolCall { name: own.tool, input: own.input, ..sent.clone() };
         let spec = self.tools.iter().find(|tool| tool.name == call.name);
         let tool = spec.map_or_else(|| ToolIdentity::unknown(&call.name), ToolSpec::identity);
         let input = value_of(&call.input);
@@ -86,4 +93,16 @@ impl KnownTools {
         };
         OpenCall { details, input }
     }
+}
+
+/// The branch that is checked out in `folder`, as git's own files have it.
+fn branch_in(folder: &Path) -> Option<String> {
+    let git = folder.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists())?;
+    let place = match fs::read_to_string(&git) {
+        // A worktree's is a file that says where.
+        Ok(text) => git.parent()?.join(text.strip_prefix("gitdir:")?.trim()),
+        Err(_) => git,
+    };
+    let head = fs::read_to_string(place.join("HEAD")).ok()?;
+    Some(head.trim().strip_prefix("ref: refs/heads/")?.to_owned())
 }

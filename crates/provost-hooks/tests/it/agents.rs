@@ -64,14 +64,15 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
         claude("SubagentStart", ""),
         false,
         expect![[r#"
-        agent_depth: 1
-        agent_id: "000000000007.3"
-        agent_parent: "000000000007.0"
-        agent_type: "reviewer"
-        hook_event_name: "SubagentStart"
-        session_id: "000000000007.0"
-        transcript_path: "/logs/root.jsonl"
-    "#]],
+            agent_depth: 1
+            agent_id: "5913ecda-826e-4e18-87eb-c814f39b6795"
+            agent_parent: "70704c3d-e0a7-4852-8a07-397036fb52d4"
+            agent_type: "reviewer"
+            hook_event_name: "SubagentStart"
+            provost_session: "000000000007.3"
+            session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
+            transcript_path: "/logs/root.jsonl"
+        "#]],
     )
     .await;
     told(
@@ -79,25 +80,26 @@ async fn a_sub_agents_beginning_and_wish_to_stop_have_the_fields_that_scripts_kn
         claude("SubagentStop", ""),
         false,
         expect![[r#"
-        agent_depth: 1
-        agent_id: "000000000007.3"
-        agent_parent: "000000000007.0"
-        agent_transcript_path: "/logs/session.jsonl"
-        agent_type: "reviewer"
-        background_tasks: []
-        final_text: "All done."
-        hook_event_name: "SubagentStop"
-        iterations: 3
-        last_assistant_message: "All done."
-        permission_mode: "default"
-        session_crons: []
-        session_id: "000000000007.0"
-        stop_hook_active: true
-        stop_reason: "end_turn"
-        tool_calls: 5
-        tool_calls_made: 5
-        transcript_path: "/logs/root.jsonl"
-    "#]],
+            agent_depth: 1
+            agent_id: "5913ecda-826e-4e18-87eb-c814f39b6795"
+            agent_parent: "70704c3d-e0a7-4852-8a07-397036fb52d4"
+            agent_transcript_path: "/logs/session.jsonl"
+            agent_type: "reviewer"
+            background_tasks: []
+            final_text: "All done."
+            hook_event_name: "SubagentStop"
+            iterations: 3
+            last_assistant_message: "All done."
+            permission_mode: "default"
+            provost_session: "000000000007.3"
+            session_crons: []
+            session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
+            stop_hook_active: true
+            stop_reason: "end_turn"
+            tool_calls: 5
+            tool_calls_made: 5
+            transcript_path: "/logs/root.jsonl"
+        "#]],
     )
     .await;
 }
@@ -110,20 +112,21 @@ async fn a_sub_agents_calls_say_whose_they_are_and_our_own_contract_names_its_ow
         claude("PreToolUse", ""),
         false,
         expect![[r#"
-        agent_depth: 1
-        agent_id: "000000000007.3"
-        agent_parent: "000000000007.0"
-        agent_type: "general-purpose"
-        hook_event_name: "PreToolUse"
-        permission_mode: "default"
-        provost_input: {"command":"rm -rf build"}
-        provost_tool: "shell"
-        session_id: "000000000007.0"
-        tool_input: {"command":"rm -rf build","run_in_background":false}
-        tool_name: "Bash"
-        tool_use_id: "call-1"
-        transcript_path: "/logs/root.jsonl"
-    "#]],
+            agent_depth: 1
+            agent_id: "5913ecda-826e-4e18-87eb-c814f39b6795"
+            agent_parent: "70704c3d-e0a7-4852-8a07-397036fb52d4"
+            agent_type: "general-purpose"
+            hook_event_name: "PreToolUse"
+            permission_mode: "default"
+            provost_input: {"command":"rm -rf build"}
+            provost_session: "000000000007.3"
+            provost_tool: "shell"
+            session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
+            tool_input: {"command":"rm -rf build","run_in_background":false}
+            tool_name: "Bash"
+            tool_use_id: "call-1"
+            transcript_path: "/logs/root.jsonl"
+        "#]],
     )
     .await;
     // By Provost's contract a sub-agent's session is like any session.
@@ -162,24 +165,26 @@ async fn calls_for_agents_come_as_calls_of_the_one_tool_that_scripts_know() {
         claude("PreToolUse", ""),
         false,
         expect![[r#"
-        hook_event_name: "PreToolUse"
-        permission_mode: "default"
-        provost_input: {"goal":"look at the diff"}
-        provost_tool: "reviewer"
-        session_id: "000000000007.0"
-        tool_input: {"description":"reviewer","prompt":"look at the diff","subagent_type":"reviewer"}
-        tool_name: "Agent"
-        tool_use_id: "call-1"
-        transcript_path: "/logs/session.jsonl"
-    "#]],
+            hook_event_name: "PreToolUse"
+            permission_mode: "default"
+            provost_input: {"goal":"look at the diff"}
+            provost_session: "000000000007.0"
+            provost_tool: "reviewer"
+            session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
+            tool_input: {"description":"reviewer","prompt":"look at the diff","subagent_type":"reviewer"}
+            tool_name: "Agent"
+            tool_use_id: "call-1"
+            transcript_path: "/logs/session.jsonl"
+        "#]],
     )
     .await;
     told(&asks_for_its_like(), claude("PreToolUse", ""), false, expect![[r#"
         hook_event_name: "PreToolUse"
         permission_mode: "default"
         provost_input: {"goal":"find the bug","max_turns":4,"name":"finder"}
+        provost_session: "000000000007.0"
         provost_tool: "spawn_agent"
-        session_id: "000000000007.0"
+        session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
         tool_input: {"description":"finder","max_turns":4,"prompt":"find the bug","subagent_type":"general-purpose"}
         tool_name: "Agent"
         tool_use_id: "call-1"
@@ -190,8 +195,9 @@ async fn calls_for_agents_come_as_calls_of_the_one_tool_that_scripts_know() {
         hook_event_name: "PostToolUse"
         permission_mode: "default"
         provost_input: {"goal":"look at the diff"}
+        provost_session: "000000000007.0"
         provost_tool: "reviewer"
-        session_id: "000000000007.0"
+        session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
         tool_input: {"description":"reviewer","prompt":"look at the diff","subagent_type":"reviewer"}
         tool_name: "Agent"
         tool_response: {"content":[{"text":"It is fine.","type":"text"}],"prompt":"look at the diff","status":"completed","totalDurationMs":12}

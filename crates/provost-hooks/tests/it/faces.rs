@@ -3,7 +3,7 @@
 use provost_event::{HookContract, HookPolicy};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, claude, shown};
+use crate::stage::{Stage, claude, own, shown};
 
 /// A stage with a call of `tool`.
 fn stage(tool: &'static str, input: Value) -> Stage {
@@ -39,6 +39,23 @@ async fn a_command_at_a_terminal_is_a_command() {
     assert!(typed.wants(&guard("Bash", "exit 2")) && !typed.wants(&guard("Edit", "exit 2")));
     let read = stage("terminal", json!({ "action": "read" }));
     assert!(!read.wants(&guard("Bash", "exit 2")) && read.wants(&guard("terminal", "exit 2")));
+}
+
+#[tokio::test]
+async fn a_hook_of_ones_own_that_names_the_shell_is_asked_about_commands_at_a_terminal() {
+    let start = || stage("terminal", json!({ "action": "start", "command": "touch made" }));
+    let script = "jq -r '[.tool_input.command, .provost_tool] | @csv'; exit 2";
+    let hook = |matcher: &str| HookPolicy { matcher: Some(matcher.to_owned()), ..own("PreToolUse", script) };
+    for matcher in ["shell", "Bash", "shell|write_file", "^shell$"] {
+        assert!(start().wants(&hook(matcher)), "{matcher}");
+        let answer = shown(&start().ask(&hook(matcher)).await);
+        assert_eq!(answer, r#"deny: "touch made","terminal""#, "{matcher}");
+    }
+    for matcher in ["write_file", "^(?!terminal$)"] {
+        assert!(!start().wants(&hook(matcher)), "{matcher}");
+    }
+    let as_it_is = HookPolicy { matcher: None, ..own("PreToolUse", "jq -r .tool_input.action; exit 2") };
+    assert_eq!(shown(&start().ask(&as_it_is).await), "deny: start");
 }
 
 #[tokio::test]

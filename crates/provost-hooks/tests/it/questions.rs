@@ -11,7 +11,8 @@ async fn check(stage: &Stage, event: &str, failed: bool, expected: Expect) {
     let mut told = stage.told(event, failed).await;
     let fields = told.as_object_mut().expect("an object");
     for (name, value) in [
-        ("session_id", json!("000000000007.0")),
+        ("session_id", json!("70704c3d-e0a7-4852-8a07-397036fb52d4")),
+        ("provost_session", json!("000000000007.0")),
         ("run_id", json!("000000000007")),
         ("transcript_path", json!("/logs/session.jsonl")),
         ("cwd", json!(stage.work())),

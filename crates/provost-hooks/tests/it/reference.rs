@@ -48,7 +48,8 @@ const EVENTS: [&str; 31] = [
 ];
 
 /// Fields of every event.
-const COMMON: [&str; 5] = ["session_id", "transcript_path", "cwd", "hook_event_name", "run_id"];
+const COMMON: [&str; 6] =
+    ["session_id", "provost_session", "transcript_path", "cwd", "hook_event_name", "run_id"];
 
 const HEAD: &str = "# Events of hooks with Claude Code's contract
 
@@ -56,8 +57,9 @@ What each event of `contract = \"claude\"` is told and what each answer does, as
 the same events. The test `the_page_of_events_says_what_the_code_does` of `provost-hooks` makes this page by asking hooks:
 run it with `UPDATE_EXPECT=1` after a change. [Hooks](hooks.md) says when each event comes.
 
-Every event has `session_id`, `transcript_path`, `cwd`, `hook_event_name` and `run_id`; in a sub-agent also `agent_id`,
-`agent_type`, `agent_parent` and `agent_depth`.
+Every event has `session_id`, `provost_session`, `transcript_path`, `cwd`, `hook_event_name` and `run_id`; in a sub-agent
+also `agent_id`, `agent_type`, `agent_parent` and `agent_depth`. Ids of sessions and agents are UUIDs; `provost_session` is
+the agent as Provost names it.
 
 | the answer | means |
 |---|---|

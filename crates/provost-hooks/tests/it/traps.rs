@@ -184,7 +184,7 @@ async fn keys_and_telemetry_of_the_parent_are_not_passed_on() {
     for line in [
         "LET_THROUGH=yes".to_owned(),
         format!("CLAUDE_PROJECT_DIR={work}"),
-        "CLAUDE_CODE_SESSION_ID=000000000007.0".to_owned(),
+        "CLAUDE_CODE_SESSION_ID=70704c3d-e0a7-4852-8a07-397036fb52d4".to_owned(),
         "PROVOST_SESSION_ID=000000000007.0".to_owned(),
         "PROVOST_RUN_ID=000000000007".to_owned(),
     ] {

@@ -118,7 +118,7 @@ impl AgentSums {
             asides: Vec::new(),
             counters: CounterSums::new(policy.limits),
             goal: policy.goal.as_deref().map(|goal| GoalSums::new(session, goal)),
-            stop_hooks: StopHookSums::new(&policy),
+            stop_hooks: StopHookSums::new(&policy, stop_point(session)),
             hooks: HookSums::new(&policy),
             rules: RuleSums::new(&policy.permissions),
             approvals: ApprovalSums::default(),
@@ -207,7 +207,7 @@ impl AgentSums {
         let mut stops = 0;
         let hooks = self.policy.hooks.iter().zip(self.hooks.counts());
         let hooks = hooks.map(|(hook, counts)| {
-            let counts = if hook.point == HookPoint::Stop {
+            let counts = if hook.point == stop_point(self.session) {
                 let verdicts = self.stop_hooks.of_hook(stops, &self.policy);
                 stops += 1;
                 self.at_stop(verdicts)
@@ -219,7 +219,7 @@ impl AgentSums {
         hooks.collect()
     }
 
-    /// A hook of [`HookPoint::Stop`]: its answers are among those of the stop hooks.
+    /// A hook that is asked before the agent stops: its answers are among those of the stop hooks.
     const fn at_stop(&self, verdicts: StopHookCounts) -> HookCounts {
         HookCounts {
             consulted: verdicts.asked(),
@@ -246,6 +246,7 @@ impl AgentSums {
             counts,
             calls: &self.calls,
             stop_requests: self.counters.stop_requests(),
+            stop_point: stop_point(self.session),
             is_asking: self.hooks.is_asking(hook.point),
         };
         HookExplanation {
@@ -273,4 +274,10 @@ impl AgentExplanation {
             (ItemGroup::Permissions, patterns.chain(default).collect()),
         ]
     }
+}
+
+/// Where hooks are asked whether the agent may stop.
+fn stop_point(session: SessionId) -> HookPoint {
+    let root = SessionId::root(session.run);
+    HookPoint::stop((session != root).then_some(root))
 }

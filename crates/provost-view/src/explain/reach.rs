@@ -10,7 +10,8 @@ pub(super) fn matcher_means(matcher: &str, tool: &ToolIdentity) -> Option<bool> 
     }
     let is_list =
         matcher.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | ',' | '|'));
-    is_list.then(|| matcher.split(['|', ',']).any(|wanted| tool.names().any(|name| name == wanted.trim())))
+    let names = tool.names().chain(tool.subject.names_for_hooks().iter().copied()).collect::<Vec<_>>();
+    is_list.then(|| matcher.split(['|', ',']).any(|wanted| names.contains(&wanted.trim())))
 }
 
 /// Whether a pattern of the permissions is about `tool`, whatever its arguments. One whose tool can't be read is

@@ -75,9 +75,10 @@ pub struct StopHookExplanation {
 }
 
 impl StopHookSums {
-    pub(super) fn new(policy: &AgentPolicy) -> Self {
+    /// Of an agent whose hooks of `point` are asked before it stops.
+    pub(super) fn new(policy: &AgentPolicy, point: HookPoint) -> Self {
         let own = policy.stop_hooks.iter().map(|hook| hook.name.clone());
-        let of_moment = policy.hooks.iter().filter(|hook| hook.point == HookPoint::Stop);
+        let of_moment = policy.hooks.iter().filter(|hook| hook.point == point);
         let names = own.chain(of_moment.map(|hook| hook.name.clone())).collect::<Vec<_>>();
         Self { verdicts: vec![StopHookCounts::default(); names.len()], names, answered: 0, strangers: 0 }
     }
@@ -106,7 +107,7 @@ impl StopHookSums {
         self.strangers
     }
 
-    /// The answers of the hook at this place among the hooks of [`HookPoint::Stop`].
+    /// The answers of the hook at this place among the hooks of its point.
     pub(super) fn of_hook(&self, place: usize, policy: &AgentPolicy) -> StopHookCounts {
         self.verdicts.get(policy.stop_hooks.len() + place).copied().unwrap_or_default()
     }

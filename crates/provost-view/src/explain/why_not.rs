@@ -16,6 +16,8 @@ pub(super) struct HookFacts<'a> {
     pub(super) calls: &'a Calls,
     /// How often the agent tried to stop.
     pub(super) stop_requests: u64,
+    /// Where hooks are asked whether the agent may stop.
+    pub(super) stop_point: HookPoint,
     /// Whether hooks of its hook point are being asked at the end of the log.
     pub(super) is_asking: bool,
 }
@@ -115,6 +117,10 @@ impl HookFacts<'_> {
             M::PostToolCall | M::PostToolSuccess | M::PostToolFailure => return self.missed(),
             M::Approval => "no tool call needed consent",
             M::Notification => "nothing waited for a person, and the agent hasn't ended",
+            M::Stop if self.stop_point != M::Stop => {
+                "it is a sub-agent: hooks of subagent_stop are asked there"
+            }
+            M::SubagentStop if self.stop_point != M::SubagentStop => "it isn't a sub-agent",
             M::Stop | M::SubagentStop => return no_stop_request(self.stop_requests),
             M::Spawn | M::ChildEnd => "it asked for no other agent",
             M::SubagentStart => "it isn't a sub-agent",
