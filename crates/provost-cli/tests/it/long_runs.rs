@@ -61,7 +61,7 @@ fn a_run_tells_how_its_conversation_was_shortened() {
         &["run", "Write"],
         &["provost", "retry", "completed"],
         expect![[r#"
-            provost: summed up by the agent: entries 1 to 22, 7.3k → 5.6k tokens
+            provost: summed up by the agent: entries 1 to 22, 7.3k → 5.5k tokens
             retry: no summary to be had: it is empty
             provost: shortened by rule: entries 1 to 49 left out, 7.4k → 4.8k tokens
             completed, not verified · 15 turns · 102.6k tokens · $0.00 · TIME
@@ -100,7 +100,7 @@ fn the_log_shows_an_entry_as_it_was_and_the_conversation_as_it_is() {
     let first = &entries(&scene, "assistant_message")[0];
     let shown = scene.provost(&["logs", "last", "--entry", &first["seq"].to_string()]).stdout;
     assert!(shown.contains(&format!("the agent no longer sees it: entry {number} stands for it")), "{shown}");
-    assert!(shown.contains("Chapter 1.\n\n→ write_file {\"content\":\"All is well"), "{shown}");
+    assert!(shown.contains("Chapter 1.\n\n→ write_file {\"path\":\"c1\",\"content\":\"All is well"), "{shown}");
 
     let view = scene.provost(&["logs", "last", "--view"]).stdout;
     assert!(view.contains(&format!("entry {number} stands for entries 1 to ")), "{view}");
