@@ -165,7 +165,7 @@ pub(super) fn stop_verdicts(entry: &StopVerdicts) -> Saying {
     } else if !late.is_empty() {
         Saying::kept(Tag::HooksObject, format!("stop hooks took too long: {late} ({took})"))
     } else if entry.reports.is_empty() {
-        Saying::kept(Tag::HooksAgree, "hooks that ran beside the turn have ended".to_owned())
+        Saying::kept(Tag::HooksAgree, "hooks that ran beside the turn have ended")
     } else if agreeing.is_empty() {
         Saying::kept(Tag::HooksAgree, format!("no stop hook gave an answer ({took})"))
     } else {

@@ -123,7 +123,7 @@ fn rules_of_agents_that_never_match_are_refused_by_check_and_at_the_start() {
     check(
         settings,
         expect![[r#"
-            provost.toml:4:13: agents.permissions.allow: there is no tool `bash`, so that this never matches; there are apply_patch, edit_file, jobs, list_dir, read_file, recall, search, shell, skill, terminal, update_plan, write_file, spawn_agent, fetch, call_tool, trust_folder, consent, x
+            provost.toml:4:13: agents.permissions.allow: there is no tool `bash`, so that this never matches; there are apply_patch, edit_file, jobs, list_dir, read_file, recall, search, shell, skill, terminal, update_plan, write_file, spawn_agent, fetch, call_tool, trust_folder, consent, tool_search, x
             provost.toml:5:13: agents.permissions.ask: there is no tool `shel`, so that this never matches; did you mean `shell`?
             provost.toml:6:13: agents.permissions.deny: there is no tool `Shell`, so that this never matches; did you mean `shell`?
             provost.toml:6:13: agents.permissions.deny: `update_plan(x)` is compared to the arguments of `update_plan` as JSON, so that this never matches; write `update_plan` for all of its calls, or a pattern such as `update_plan({*"name":"value"*})`

@@ -117,22 +117,22 @@ fn a_limit_is_passed_by_the_error_of_the_first_call_at_most() {
     }
     expect![[r#"
         factor  limit   agents  used     limit    first call's error
-           0.1  tokens       1   132604   250000        0
-           0.1  tokens       3   183264   250000        0
-           0.1  money        1   132605   250000        0
-           0.1  money        3   183275   250000        0
-           1.0  tokens       1   228372   250000        0
-           1.0  tokens       3   244885   250000        0
-           1.0  money        1   228391   250000        0
-           1.0  money        3   244928   250000        0
-           4.0  tokens       1   207840   250000     3315
-           4.0  tokens       3   249816   250000     3315
-           4.0  money        1   207868   250000     3315
-           4.0  money        3   249924   250000     3315
-          30.0  tokens       1   240630   250000    32045
-          30.0  tokens       3   228150   250000    32045
-          30.0  money        1   240750   250000    32045
-          30.0  money        3   228570   250000    32045
+           0.1  tokens       1   132547   250000        0
+           0.1  tokens       3   183170   250000        0
+           0.1  money        1   132548   250000        0
+           0.1  money        3   183181   250000        0
+           1.0  tokens       1   228134   250000        0
+           1.0  tokens       3   247276   250000        0
+           1.0  money        1   228153   250000        0
+           1.0  money        3   247315   250000        0
+           4.0  tokens       1   207392   250000     3273
+           4.0  tokens       3   249088   250000     3273
+           4.0  money        1   207420   250000     3273
+           4.0  money        3   249196   250000     3273
+          30.0  tokens       1   239370   250000    31639
+          30.0  tokens       3   226050   250000    31639
+          30.0  money        1   239490   250000    31639
+          30.0  money        3   226470   250000    31639
     "#]]
     .assert_eq(&table);
 }
@@ -262,5 +262,5 @@ fn where_the_final_summary_cannot_be_paid_the_outcome_says_so() {
     tree.finish(0, ToolStatus::Ok, "x");
     let Some(Outcome::BudgetExhausted(exhausted)) = tree.outcome() else { panic!("{:?}", tree.outcome()) };
     assert_eq!(exhausted.unsummarized, Some(Unsummarized::CantBePaid));
-    expect!["Token budget too small to go on: 3,960 of 4,000 used; the next call needs about 4,248 tokens; 40 are left; no final summary: it can't be paid either"].assert_eq(&exhausted.to_string());
+    expect!["Token budget too small to go on: 3,960 of 4,000 used; the next call needs about 4,249 tokens; 40 are left; no final summary: it can't be paid either"].assert_eq(&exhausted.to_string());
 }
