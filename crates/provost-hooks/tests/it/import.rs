@@ -99,7 +99,7 @@ fn a_realistic_file_gives_its_hooks_and_names_what_it_cannot() {
         REALISTIC,
         expect![[r#"
             log.sh (PostToolUse) @ post_tool_success 600000 ms: sh: log.sh background
-            bash (PostToolUse) @ post_tool_success 600000 ms: sh: exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
+            echo (PostToolUse) @ post_tool_success 600000 ms: sh: exec bash -c 'echo '\''it'\''"'\''"'\''s'\'''
             block-rm.sh (PreToolUse Bash) @ pre_tool_call 5000 ms: sh: "$CLAUDE_PROJECT_DIR"/.claude/hooks/block-rm.sh matcher=Bash
             audit.py (PreToolUse Bash) @ pre_tool_call 600000 ms: sh: python3 .claude/hooks/audit.py matcher=Bash if=Bash(git *)
             npx (PreToolUse Edit|MultiEdit|Write) @ pre_tool_call 600000 ms: exec: npx ["prettier", "--check"] matcher=Edit|MultiEdit|Write
