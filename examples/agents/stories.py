@@ -105,13 +105,13 @@ class Denied(Story):
     """What a rule denies isn't done, and no one is asked."""
 
     prompt = "create the forbidden file"
-    settings = '[permissions]\ndeny = ["shell(touch forbidden.txt)"]\n'
     without = ("pi",)
     without_in_box = ASK_NOTHING_IN_BOX
 
     def settings_for(self, name):
         # aider's question doesn't name the command.
-        return self.settings.replace("]\n", ', "consent"]\n') if name == "aider" else self.settings
+        denied = ["shell(touch forbidden.txt)"] + (["consent"] if name == "aider" else [])
+        return f"[permissions]\ndeny = {json.dumps(denied)}\n"
 
     def verify(self, case, status):
         expect(not case.has("forbidden.txt"), "what was denied was done")
