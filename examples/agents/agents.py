@@ -103,6 +103,9 @@ AGENTS = {
     "pi": ("@mariozechner/pi-coding-agent", pi),
 }
 
+# Those whose profiles don't say how they are pointed to the gateway.
+PAST_GATEWAY = ("pi",)
+
 
 def without_login(name, home):
     """As after an installation: without settings or a key."""

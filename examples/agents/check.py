@@ -2,7 +2,7 @@
 """Runs external agents under Provost, against a provider on this machine, and checks the results.
 
     check.py --provost PROGRAM [--agents FOLDER] [--channel both|terminal|structured|auto] [--story NAME]
-             [--results FILE] [--table FILE] [AGENT ...]
+             [--gateway [--box]] [--keep] [--results FILE] [--table FILE] [AGENT ...]
 
 Every agent is told every story (stories.py) on every channel that it has. Nothing of it may run on afterwards. The results
 are a table in Markdown. See README.md.
@@ -30,6 +30,33 @@ ENDS_WITHIN_SECONDS = 5
 STOPS_WITHIN_SECONDS = 30
 # What follows the name of a channel in Provost's own list of profiles.
 STREAMLESS = ["terminal"]
+
+# All wire formats of the gateway go to the provider of this test; a token costs a hundred-thousandth of a dollar.
+GATEWAY = """
+[gateway]
+openai = "so"
+gemini = "sg"
+[providers.so]
+wire = "openai-responses"
+base_url = "{url}/v1"
+[providers.sg]
+wire = "gemini"
+base_url = "{url}"
+"""
+MODEL = """
+[models."{name}"]
+window_tokens = 200_000
+output_tokens_max = 4_000
+input_usd = 10
+output_usd = 10
+"""
+MODELS = ["so/scripted"] + [f"sg/gemini-{name}" for name in
+                            ("2.5-flash", "2.5-flash-lite", "2.5-pro", "3-flash-preview", "3-pro-preview")]
+BOX = """
+[sandbox]
+mode = "workspace"
+network = "none"
+"""
 
 
 @contextlib.contextmanager
@@ -76,20 +103,30 @@ class Case:
 
     def run(self, url):
         """Has the agent do it; the exit status."""
-        args, variables = AGENTS[self.name][1](self.home, self.work, url)
+        through = self.options.gateway or self.story.needs_gateway
+        args, variables = AGENTS[self.name][1](self.home, self.work, None if through else url)
         if not self.story.login:
             args, variables = without_login(self.name, self.home)
         elif not self.story.trusted:
             distrust(self.name, self.home, self.work)
         self.env.update(variables)
         os.makedirs(f"{self.home}/.config/provost")
-        # The key of the scripted provider would lead the agent's calls to the real one by way of the gateway.
-        own = f"[exec]\nunmetered = true\nenv = {json.dumps(list(variables))}\n{self.story.exec_settings}"
         with open(f"{self.home}/.config/provost/config.toml", "w", encoding="utf-8") as file:
-            file.write(f"{self.story.settings}{own}{self.story.stop_hooks}")
+            file.write(self.settings(list(variables), url if through else None))
         program = install(self.name, self.options.agents)
-        command = ["exec", "--unattended", "--channel", self.channel, "--prompt", self.story.prompt, "--", program, *args]
-        return self.attend(command)
+        money = ["--usd", self.story.usd] if through else []
+        command = ["exec", "--unattended", "--channel", self.channel, *money, "--prompt", self.story.prompt, "--", program]
+        return self.attend([*command, *args])
+
+    def settings(self, variables, provider_of_gateway):
+        """Provost's settings: what the story has, and the gateway to the provider, if the agent goes through it."""
+        # Without it the key of the scripted provider would lead the agent's calls to the real one by way of the gateway.
+        past = "" if provider_of_gateway else "unmetered = true\n"
+        own = f"[exec]\n{past}env = {json.dumps(variables)}\n{self.story.exec_settings}"
+        parts = [self.story.settings_for(self.name), own, self.story.stop_hooks]
+        if provider_of_gateway:
+            parts += [GATEWAY.format(url=provider_of_gateway), *(MODEL.format(name=name) for name in MODELS)]
+        return "".join(parts) + (BOX if self.options.box else "")
 
     def resume(self):
         """Resumes the run; the exit status."""
@@ -177,12 +214,20 @@ def check(options, name, channel, story_name):
     except Failed as failed:
         failure = str(failed)
     seconds = time.monotonic() - began
-    print(f"{name:10} {channel:10} {story_name:18} {'ok' if failure is None else 'FAILED'} {seconds:.0f} s", flush=True)
-    if failure is None:
+    way = way_of(options, channel)
+    print(f"{name:10} {way:10} {story_name:18} {'ok' if failure is None else 'FAILED'} {seconds:.0f} s", flush=True)
+    if failure is None and options.keep:
+        print(f"    see {case.home}", flush=True)
+    elif failure is None:
         shutil.rmtree(case.home, ignore_errors=True)
     else:
         print(f"    {failure}; see {case.home}\n{case.output()[-1500:]}", flush=True)
     return failure, seconds
+
+
+def way_of(options, channel):
+    """The channel, and what else the results are told apart by."""
+    return channel + (", gateway" if options.gateway else "") + (", sandbox" if options.box else "")
 
 
 def channels_of(options, name):
@@ -203,21 +248,29 @@ def planned(options):
         for channel in wanted:
             for story_name, story in STORIES.items():
                 is_wanted = not options.story or story_name in options.story
-                if is_wanted and name not in story.without and (channel in has or channel == "auto"):
+                fits = story().fits(name, options.gateway, options.box)
+                if is_wanted and fits and (channel in has or channel == "auto"):
                     yield name, channel, story_name
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("names", nargs="*", metavar="AGENT", default=list(AGENTS))
-    options.add_argument("--provost", required=True)
-    options.add_argument("--agents", default=os.path.join(tempfile.gettempdir(), "provost-agents"))
-    options.add_argument("--channel", default="both", choices=["both", "terminal", "structured", "auto"])
-    options.add_argument("--story", action="append", choices=list(STORIES), help="only this one; several times for several")
-    options.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
-    options.add_argument("--results", help="a file that keeps the results; those of earlier runs stay in the table")
-    options.add_argument("--table", help="the file for the table; standard output otherwise")
-    options = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="AGENT", default=list(AGENTS))
+    parser.add_argument("--provost", required=True)
+    parser.add_argument("--agents", default=os.path.join(tempfile.gettempdir(), "provost-agents"))
+    parser.add_argument("--channel", default="both", choices=["both", "terminal", "structured", "auto"])
+    parser.add_argument("--story", action="append", choices=list(STORIES), help="only this one; several times for several")
+    parser.add_argument("--gateway", action="store_true", help="through the model gateway, with a limit of money")
+    parser.add_argument("--box", action="store_true", help="in the sandbox, which needs --gateway")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of what went well, too")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument("--results", help="a file that keeps the results; those of earlier runs stay in the table")
+    parser.add_argument("--table", help="the file for the table; standard output otherwise")
+    options = parser.parse_args()
+    if options.box and not options.gateway:
+        parser.error("--box needs --gateway: without a network the gateway is all that is reached")
+    if options.box and f"{os.path.realpath(tempfile.gettempdir())}/".startswith("/tmp/"):
+        parser.error("--box needs TMPDIR elsewhere than below /tmp: the sandbox has a /tmp of its own")
     options.provost, options.agents = os.path.abspath(options.provost), os.path.abspath(options.agents)
     results = Results(options.results)
     for name in options.names:
@@ -230,7 +283,8 @@ def main():
 
     with ThreadPoolExecutor(options.jobs) as pool:
         for plan, (failure, seconds) in pool.map(work, list(planned(options))):
-            results.came(plan, failure, seconds)
+            name, channel, story_name = plan
+            results.came((name, way_of(options, channel), story_name), failure, seconds)
             failures += failure is not None
     table = results.table(STORIES)
     if options.table:

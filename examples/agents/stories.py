@@ -1,10 +1,18 @@
 """What agents are told under Provost, and what must come of it."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import time
+
+from agents import PAST_GATEWAY
+
+# What one call of the story about the budget takes, at the price of check.py's models.
+CALL_MICRO_USD = 20_050 * 10
+# Without its own sandbox, as in Provost's, Codex asks for no consent.
+ASK_NOTHING_IN_BOX = ("codex",)
 
 
 class Failed(Exception):
@@ -31,8 +39,27 @@ class Story:
     trusted = True
     # Seconds after which the provider begins to listen.
     provider_after = 0
+    # The limit of money where it goes through the gateway, in dollars.
+    usd = "20"
+    # Whether it always goes through the gateway, or never; whether it is told in the sandbox alone.
+    needs_gateway = False
+    without_gateway = False
+    needs_box = False
     # The agents that have nothing of the kind.
     without = ()
+    # The agents that aren't told it in the sandbox.
+    without_in_box = ()
+
+    def fits(self, name, gateway, box):
+        """Whether the agent is told it, with these options."""
+        if (self.needs_box and not box) or (self.without_gateway and gateway):
+            return False
+        past = PAST_GATEWAY if gateway or self.needs_gateway else ()
+        return name not in (*self.without, *past, *(self.without_in_box if box else ()))
+
+    def settings_for(self, _name):
+        """The tables of settings for the agent."""
+        return self.settings
 
     def during(self, case):
         """Called twice a second while it runs."""
@@ -51,7 +78,10 @@ class Approved(Story):
 
     def verify(self, case, status):
         expect(case.has("proof.txt"), "what was approved has no effect")
-        expect(any("proof.txt" in line for line in case.answered), "no question named proof.txt")
+        # aider's dialog doesn't say beyond doubt what it is about: it is put to a person as it is.
+        named = any("proof.txt" in line or case.name == "aider" for line in case.answered)
+        asks_nothing = case.options.box and case.name in ASK_NOTHING_IN_BOX
+        expect(named or asks_nothing, "no question named proof.txt")
         super().verify(case, status)
 
 
@@ -75,8 +105,13 @@ class Denied(Story):
     """What a rule denies isn't done, and no one is asked."""
 
     prompt = "create the forbidden file"
-    settings = '[permissions]\ndeny = ["shell(touch forbidden.txt)"]\n'
     without = ("pi",)
+    without_in_box = ASK_NOTHING_IN_BOX
+
+    def settings_for(self, name):
+        # aider's question doesn't name the command.
+        denied = ["shell(touch forbidden.txt)"] + (["consent"] if name == "aider" else [])
+        return f"[permissions]\ndeny = {json.dumps(denied)}\n"
 
     def verify(self, case, status):
         expect(not case.has("forbidden.txt"), "what was denied was done")
@@ -90,6 +125,7 @@ class DeniedWithReason(Story):
     prompt = "create the forbidden file"
     settings = '[permissions]\nask = ["shell"]\n'
     without = ("pi",)
+    without_in_box = ASK_NOTHING_IN_BOX
 
     def during(self, case):
         case.answer_all("deny", "take the other way")
@@ -168,6 +204,7 @@ class SignIn(Story):
     login = False
     limit = 90
     without = ("opencode", "aider", "pi")
+    without_gateway = True
 
     def verify(self, case, status):
         expect(status != 0, "it counts as completed")
@@ -209,6 +246,40 @@ class KilledAndResumed(Story):
         expect(any(words in case.output() for words in ways), "it wasn't told to go on")
 
 
+class Budget(Story):
+    """A limit of money ends it, and is passed by one call at most."""
+
+    prompt = "work without an end"
+    settings = '[permissions]\nallow = ["shell"]\n'
+    stop_hooks = """
+[[stop_hooks]]
+name = "never"
+command = "echo 'Go on: work without an end.' >&2; exit 2"
+"""
+    usd = "0.5"
+    needs_gateway = True
+
+    def verify(self, case, status):
+        expect(status == 3, f"its exit status is {status}, not 3")
+        cost = json.loads(case.provost("cost", "last", "--json").stdout)["total"]["cost_micro_usd"]
+        limit = float(self.usd) * 1_000_000
+        expect(CALL_MICRO_USD <= cost <= limit + CALL_MICRO_USD, f"{cost} millionths of a dollar were charged")
+        expect("budget" in case.output(), "the limit isn't named")
+
+
+class Confined(Story):
+    """What it writes outside of the workspace is denied by the sandbox."""
+
+    prompt = "write outside"
+    settings = '[permissions]\nallow = ["shell"]\n'
+    needs_box = True
+
+    def verify(self, case, status):
+        expect(not os.path.exists(f"{case.home}/outside.txt"), "the sandbox doesn't hold")
+        expect(case.has("inside.txt"), "it wasn't tried")
+        super().verify(case, status)
+
+
 STORIES = {
     "approved": Approved,
     "stop_hook": StopHook,
@@ -223,6 +294,8 @@ STORIES = {
     "sign_in": SignIn,
     "fresh_folder": FreshFolder,
     "killed_and_resumed": KilledAndResumed,
+    "budget": Budget,
+    "confined": Confined,
 }
 
 

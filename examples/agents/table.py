@@ -4,6 +4,11 @@ import json
 import os
 
 
+def way_of(channel):
+    """What follows the channel: `gateway`, `gateway, sandbox`, or nothing."""
+    return channel.partition(", ")[2]
+
+
 class Results:
     """What came of each story, by agent and channel; kept in a file, if there is one."""
 
@@ -29,20 +34,28 @@ class Results:
                 json.dump(self.kept, file, indent=1, sort_keys=True)
 
     def table(self, stories):
-        """The table in Markdown: a row for each story, a column for each agent and channel."""
-        columns = sorted({tuple(key.split("/")[:2]) for key in self.kept["came"]})
+        """The tables in Markdown, one for each way (past the gateway, through it, in the sandbox)."""
+        notes, tables = [], []
+        plans = [tuple(key.split("/")) for key in self.kept["came"]]
+        for way in sorted({way_of(channel) for _, channel, _ in plans}):
+            of_way = [plan for plan in plans if way_of(plan[1]) == way]
+            tables.append("\n".join(self.rows(stories, of_way, notes)))
+        if notes:
+            tables.append("\n".join(f"{number}. {note}" for number, note in enumerate(notes, 1)))
+        return "\n\n".join(tables) + "\n"
+
+    def rows(self, stories, plans, notes):
+        """A row for each story, a column for each agent and channel."""
+        columns = sorted({plan[:2] for plan in plans})
         versions = self.kept["versions"]
         heads = [f"{agent} {versions.get(agent, '')}, {channel}" for agent, channel in columns]
-        lines = ["| story | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
-        notes = []
-        told = {key.split("/")[2] for key in self.kept["came"]}
+        yield "| story | " + " | ".join(heads) + " |"
+        yield "|---" * (len(heads) + 1) + "|"
+        told = {plan[2] for plan in plans}
         for name, story in stories.items():
-            if name not in told:
-                continue
-            cells = [self.cell((*column, name), notes) for column in columns]
-            lines.append(f"| {name}: {story.__doc__.strip().splitlines()[0]} | " + " | ".join(cells) + " |")
-        lines += ["", *(f"{number}. {note}" for number, note in enumerate(notes, 1))] if notes else []
-        return "\n".join(lines) + "\n"
+            if name in told:
+                cells = [self.cell((*column, name), notes) for column in columns]
+                yield f"| {name}: {story.__doc__.strip().splitlines()[0]} | " + " | ".join(cells) + " |"
 
     def cell(self, plan, notes):
         came = self.kept["came"].get("/".join(plan))
