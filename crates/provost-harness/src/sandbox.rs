@@ -11,7 +11,7 @@ use provost_process::{BoxedCommand, Confinement, MaskedPaths, ProgramBox};
 /// Names at the top of a workspace that decide what runs later, for the user and outside: no program in a sandbox and
 /// no file tool of a sandboxed agent writes them. Those of git are protected besides.
 pub const PROTECTED_FOLDERS: &[&str] =
-    &[".claude", ".codex", ".gemini", ".qwen", ".opencode", ".cursor", ".vscode", ".idea", ".zed"];
+    &[".claude", ".codex", ".gemini", ".qwen", ".cursor", ".vscode", ".idea", ".zed"];
 /// The same, of files.
 pub const PROTECTED_FILES: &[&str] = &[".envrc", "provost.toml"];
 

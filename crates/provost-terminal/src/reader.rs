@@ -77,6 +77,7 @@ impl ScreenReader for Detector {
             ask: self.ask().cloned(),
             takes_text: self.takes_text(),
             exposes_secret: self.exposes_secret(),
+            reads_lines: false,
             paints: screen.paints_frames(),
             size,
             fingerprint: screen.fingerprint(),

@@ -100,7 +100,10 @@ fn the_log_shows_an_entry_as_it_was_and_the_conversation_as_it_is() {
     let first = &entries(&scene, "assistant_message")[0];
     let shown = scene.provost(&["logs", "last", "--entry", &first["seq"].to_string()]).stdout;
     assert!(shown.contains(&format!("the agent no longer sees it: entry {number} stands for it")), "{shown}");
-    assert!(shown.contains("Chapter 1.\n\n→ write_file {\"path\":\"c1\",\"content\":\"All is well"), "{shown}");
+    assert!(
+        shown.contains("Chapter 1.\n\n→ write_file {\"path\":\"c1\",\"content\":\"All is well"),
+        "{shown}"
+    );
 
     let view = scene.provost(&["logs", "last", "--view"]).stdout;
     assert!(view.contains(&format!("entry {number} stands for entries 1 to ")), "{view}");

@@ -883,8 +883,8 @@ fn a_child_is_bound_by_its_own_budget_and_its_parent_hears_when_that_is_spent() 
         expect![[r#"
             1 spawned by 0 (normal, a slot is free)
             1 started
-            1 at a limit of 1: Token budget of the agent too small to go on: 1,050 of 2,600 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,550 are left
-            1 finished: Token budget of the agent too small to go on: 1,050 of 2,600 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,550 are left
+            1 at a limit of 1: Token budget of the agent too small to go on: 1,050 of 2,600 used; the next call needs about 1,374 tokens, 1,886 are kept for the final summary; 1,550 are left
+            1 finished: Token budget of the agent too small to go on: 1,050 of 2,600 used; the next call needs about 1,374 tokens, 1,886 are kept for the final summary; 1,550 are left
             ended: completed, not verified
         "#]],
     );
@@ -914,10 +914,10 @@ fn a_child_draws_from_every_budget_above_it() {
             1 started
             2 spawned by 1 (high, a slot is free)
             2 started
-            2 at a limit of 1: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,850 are left
-            2 finished: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,388 tokens, 1,900 are kept for the final summary; 1,850 are left
-            1 at a limit of 1: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,492 tokens; 800 are left
-            1 finished: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,492 tokens; 800 are left; no final summary: it can't be paid either
+            2 at a limit of 1: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,374 tokens, 1,886 are kept for the final summary; 1,850 are left
+            2 finished: Token budget of the agent too small to go on: 1,150 of 3,000 used; the next call needs about 1,374 tokens, 1,886 are kept for the final summary; 1,850 are left
+            1 at a limit of 1: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,478 tokens; 800 are left
+            1 finished: Token budget of the agent too small to go on: 2,200 of 3,000 used; the next call needs about 1,478 tokens; 800 are left; no final summary: it can't be paid either
             ended: completed, not verified
         "#]],
     );
@@ -939,11 +939,11 @@ fn the_runs_budget_spent_rests_all_and_with_more_all_finish() {
             1 started
             2 spawned by 0 (normal, a slot is free)
             2 started
-            2 at a limit of the run: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
-            2 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: the agent hasn't answered once
+            2 at a limit of the run: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,346 tokens, 1,450 are reserved for calls of other agents; 1,450 are left
+            2 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,346 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: the agent hasn't answered once
             1 finished: completed, not verified
-            0 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
-            suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,360 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
+            0 is suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,346 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
+            suspended: Token budget too small to go on: 950 of 2,400 used; the next call needs about 1,346 tokens, 1,450 are reserved for calls of other agents; 1,450 are left; no final summary: it can't be paid either
         "#]],
     );
     assert!(matches!(tree.outcome(), Some(Outcome::BudgetExhausted(_))));

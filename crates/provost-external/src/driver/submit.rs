@@ -51,17 +51,23 @@ impl TerminalDriver {
         if !self.shows_words(text, &view, cancel).await? {
             return self.not_taken("the prompt was typed in, and the screen doesn't show it").await;
         }
-        for _ in 0..2 {
+        for attempt in 0..2 {
             let before = self.desk.look();
             let shown = self.pty.view().await.map_err(|error| self.failed(&error))?;
-            // A question that came up meanwhile would take the return as consent.
+            // A question that came up meanwhile would take the return as consent, and so would one that comes up later where
+            // the return waits for it: a second one is for a composer that still holds the prompt.
             let kind = self.profile.kind;
-            let takes_it = move |view: &TerminalView| takes_return(kind, view);
+            let prompt = text.to_owned();
+            let takes_it = move |view: &TerminalView| {
+                takes_return(kind, view)
+                    && (attempt == 0 || kind == ProgramKind::Plain || holds(view, &prompt))
+            };
             if !self.send_if(typing.submit.clone(), takes_it, cancel).await? {
                 break;
             }
-            if self.is_taken(&before, cancel).await?
-                && self.has_left_the_composer(text, &before, &shown).await
+            let deadline = Instant::now() + TAKEN_WITHIN;
+            if self.is_taken(&before, deadline, cancel).await?
+                && self.leaves_the_composer((text, &before, &shown), deadline, cancel).await?
             {
                 return Ok(Submission::Taken { turns_before: before.turns });
             }
@@ -117,16 +123,36 @@ impl TerminalDriver {
     async fn is_taken(
         &self,
         before: &TerminalStatus,
+        deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<bool, ModelFailure> {
         let mut standing = self.desk.standing();
-        let deadline = Instant::now() + TAKEN_WITHIN;
         let taken = timeout_at(deadline, standing.wait_for(|now| shows_taken(before, now)));
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(self.aborted()),
             taken = taken => Ok(matches!(taken, Ok(Ok(_)))),
         }
+    }
+
+    /// Waits until the prompt has left the composer: a program that is slow paints it for a while.
+    async fn leaves_the_composer(
+        &self,
+        (text, before, shown): (&str, &TerminalStatus, &TerminalView),
+        deadline: Instant,
+        cancel: &CancellationToken,
+    ) -> Result<bool, ModelFailure> {
+        while !self.has_left_the_composer(text, before, shown).await {
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Err(self.aborted()),
+                () = sleep(SHOWN_PAUSE) => {}
+            }
+        }
+        Ok(true)
     }
 
     /// An agent that is ready again without a sign of work took the prompt only if the screen has changed and the
@@ -183,6 +209,11 @@ fn shows_taken(before: &TerminalStatus, now: &TerminalStatus) -> bool {
 fn takes_words(view: &TerminalView) -> bool {
     let is_ready = matches!(view.state, TerminalState::Idle | TerminalState::WaitingForInput);
     is_ready && view.takes_text && view.ask.is_none()
+}
+
+/// Whether a composer holds the prompt, and reads keys.
+fn holds(view: &TerminalView, prompt: &str) -> bool {
+    !view.reads_lines && said::composer_holds(view, prompt)
 }
 
 fn takes_return(kind: ProgramKind, view: &TerminalView) -> bool {

@@ -316,6 +316,7 @@ impl<D: Device> Terminal<D> {
             exposed,
             size: *size,
             last_output: *last_output,
+            reads_lines: device.line_modes().is_some_and(|modes| modes.canonical),
             recorder,
             error: None,
         };
@@ -401,6 +402,7 @@ struct AtDesk<'a> {
     exposed: &'a mut ExposedLine,
     size: WindowSize,
     last_output: Duration,
+    reads_lines: bool,
     recorder: &'a mut Option<Box<dyn Recorder>>,
     error: Option<std::io::Error>,
 }
@@ -422,6 +424,6 @@ impl TypingObserver for AtDesk<'_> {
     }
 
     fn view(&self) -> TerminalView {
-        self.reader.view(self.size, self.last_output)
+        TerminalView { reads_lines: self.reads_lines, ..self.reader.view(self.size, self.last_output) }
     }
 }

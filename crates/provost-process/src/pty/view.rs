@@ -29,6 +29,9 @@ pub struct TerminalView {
     /// Whether the program asks for a secret while the terminal shows what is typed: it isn't a password prompt, and
     /// what is typed there is kept out of the recording.
     pub exposes_secret: bool,
+    /// Whether the terminal collects lines for the program, as far as the system tells: one with a composer of its own isn't
+    /// reading then.
+    pub reads_lines: bool,
     /// Whether the program paints frames (the alternate screen, synchronized updates, a hidden cursor) rather than
     /// writing lines.
     pub paints: bool,

@@ -108,7 +108,7 @@ fn acp_asks_with_what_is_known_of_the_call_and_offers_nothing_itself() {
             < Ask acp-7-3 Edit `/w/notes.txt` (Writing to notes.txt) 
             < Begun
             < Ask acp-7-4 Tool `-` (It asks for consent, and doesn't say to what.) 
-            > {"error":{"code":-32601,"message":"not offered"},"id":4,"jsonrpc":"2.0"}
+            > {"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"not offered"}}
         "#]],
     );
 }
@@ -197,7 +197,7 @@ fn acp_takes_a_session_up_without_repeating_it_and_begins_another_where_it_is_lo
             r#"{"jsonrpc":"2.0","id":2,"result":{}}"#,
         ),
         expect![[r#"
-            > {"id":2,"jsonrpc":"2.0","method":"session/load","params":{"cwd":"/w","mcpServers":[],"sessionId":"old"}}
+            > {"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"old","cwd":"/w","mcpServers":[]}}
             < Session("old")
         "#]],
     );
@@ -210,9 +210,9 @@ fn acp_takes_a_session_up_without_repeating_it_and_begins_another_where_it_is_lo
             r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error","data":{"details":"No previous sessions found for this project."}}}"#,
         ),
         expect![[r#"
-            > {"id":2,"jsonrpc":"2.0","method":"session/load","params":{"cwd":"/w","mcpServers":[],"sessionId":"old"}}
+            > {"jsonrpc":"2.0","id":2,"method":"session/load","params":{"sessionId":"old","cwd":"/w","mcpServers":[]}}
             < Lost("Internal error: No previous sessions found for this project.")
-            > {"id":3,"jsonrpc":"2.0","method":"session/new","params":{"cwd":"/w","mcpServers":[]}}
+            > {"jsonrpc":"2.0","id":3,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}
         "#]],
     );
     let mut acp = Acp::new(OPENING);

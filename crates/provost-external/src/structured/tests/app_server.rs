@@ -123,8 +123,8 @@ fn codex_asks_with_the_script_that_a_shell_runs_and_with_the_folder_where_it_is_
             < Ask codex-7-9 Other `-` (More: {"network":{"enabled":true}}) accept=ApproveOnce, decline=Deny
             < Begun
             < Ask codex-7-10 Other `-` (Really?: s) accept=ApproveOnce, decline=Deny
-            > {"error":{"code":-32601,"message":"not offered"},"id":10}
-            > {"error":{"code":-32601,"message":"not offered"},"id":11}
+            > {"id":10,"error":{"code":-32601,"message":"not offered"}}
+            > {"id":11,"error":{"code":-32601,"message":"not offered"}}
         "#]],
     );
 }
@@ -246,7 +246,7 @@ fn codex_resumes_a_thread_and_starts_another_where_it_is_lost() {
         expect![[r#"
             > {"method":"initialized"}
             > {"id":2,"method":"account/read","params":{"refreshToken":false}}
-            > {"id":3,"method":"thread/resume","params":{"cwd":"/w","excludeTurns":true,"threadId":"old"}}
+            > {"id":3,"method":"thread/resume","params":{"threadId":"old","cwd":"/w","excludeTurns":true}}
             < Lost("no rollout found for thread id old")
             > {"id":4,"method":"thread/start","params":{"cwd":"/w"}}
             < Session("new")

@@ -68,7 +68,7 @@ fn stream_json_asks_and_is_answered_with_the_very_arguments_or_the_reason() {
             < Ask r2 Edit `/w/a` (Write: ) allow=ApproveOnce, deny=Deny
             < Begun
             < Ask r3 Other `-` (AskUserQuestion: Which one?) allow=ApproveOnce, deny=Deny
-            > {"response":{"error":"not offered","request_id":"r4","subtype":"error"},"type":"control_response"}
+            > {"type":"control_response","response":{"subtype":"error","request_id":"r4","error":"not offered"}}
             < Withdrawn("r3")
         "#]],
     );
