@@ -120,7 +120,7 @@ async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
                 stream.write_all(answer::http_head().as_bytes()).await?;
                 stream.write_all(answer::chunk(&answer::long_text(1).begin).as_bytes()).await?;
                 // Until the client goes away.
-                stream.read(&mut [0]).await?;
+                while stream.read(&mut [0]).await? > 0 {}
                 return Ok(());
             }
             Request::Received => {

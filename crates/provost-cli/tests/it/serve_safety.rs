@@ -146,7 +146,7 @@ fn limits_are_kept() {
     let say = format!("/v1/runs/{}/say", scene.last_run());
     refused(&served.post(&say, &format!("{{\"text\":\"{}\"}}", "x".repeat(70_000))), 413);
     refused(&served.post(&say, "{\"text\":\"x\",\"odd\":1}"), 400);
-    refused(&served.post(&say, "{\"text\":\"  \"}"), 400);
+    refused(&served.post(&say, "{\"text\":\"  \"}"), 422);
     refused(&served.post("/v1/runs/zzzz/say", "{\"text\":\"x\"}"), 404);
     refused(&served.get("/v1/runs?limit=0"), 400);
     refused(&served.get("/v1/runs?odd=1"), 400);

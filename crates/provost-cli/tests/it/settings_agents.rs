@@ -134,7 +134,7 @@ fn rules_of_agents_that_never_match_are_refused_by_check_and_at_the_start() {
     assert!(ran.stderr.contains(": agents.permissions.ask: there is no tool `shel`"), "{ran:?}");
     let known = "[[agents]]\nname = \"x\"\ndescription = \"y\"\npermissions.deny = [\"mcp__a__b\"]\n";
     let told = Scene::scripted(DONE).with_settings(known).provost(&["check"]);
-    assert!(told.stdout.contains("whether they match: `mcp__a__b`"), "{told:?}");
+    assert!(told.stdout.contains("so that they match nothing: `mcp__a__b`"), "{told:?}");
 }
 
 #[test]

@@ -226,7 +226,7 @@ mod tests {
             ]
         );
         let names = skipped.iter().map(|skipped| skipped.name.as_str()).collect::<Vec<_>>();
-        assert_eq!(names, ["bare", "off", "old"]);
+        assert_eq!(names, ["bare", "old", "off"]);
     }
 
     #[test]

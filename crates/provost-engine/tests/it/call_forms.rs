@@ -167,7 +167,7 @@ fn hooks_see_the_tool_s_own_form() {
 fn two_values_for_one_argument_are_rejected_and_the_right_name_is_told() {
     let mut world = World::start(open());
     world.call(&[("read_file", r#"{"path": "a", "file_path": "b"}"#)]);
-    let told = "`file_path` and `path` both stand for the argument `path` of read_file, and they differ: give only \
+    let told = "`path` and `file_path` both stand for the argument `path` of read_file, and they differ: give only \
                 `path`.";
     assert_eq!((started(&world), results(&world)), (vec![], vec![(ToolStatus::Rejected, told.to_owned())]));
     let same = started_by(open(), &[("read_file", r#"{"path": "a", "file_path": "a"}"#)]);
@@ -210,7 +210,7 @@ fn texts_become_what_the_schema_demands_and_nothing_else() {
     let mut policy = open();
     policy.agent.tools[1].input_schema = Json::of(&schema).expect("JSON");
     let input = r#"{"path": "12", "limit": "30", "whole": "true", "list": "[{\"at\": \"4\"}]"}"#;
-    let own = r#"{"limit":30,"list":[{"at":4}],"path":"12","whole":true}"#;
+    let own = r#"{"path":"12","limit":30,"whole":true,"list":[{"at":4}]}"#;
     assert_eq!(started_by(policy.clone(), &[("read_file", input)])[0].1, own);
     for kept in [r#"{"limit":"many"}"#, r#"{"limit":1.5}"#, r#"{"whole":"maybe"}"#, r#"{"list":"[1"}"#] {
         assert_eq!(started_by(policy.clone(), &[("read_file", kept)])[0].1, kept);

@@ -27,21 +27,21 @@ fn acp_greets_opens_a_session_and_gives_it_the_prompt() {
     assert_eq!(
         acp.open(),
         [format!(
-            r#"{{"id":1,"jsonrpc":"2.0","method":"initialize","params":{{"clientCapabilities":{{"fs":{{"readTextFile":false,"writeTextFile":false}},"terminal":false}},"clientInfo":{{"name":"provost","title":"Provost","version":"{version}"}},"protocolVersion":1}}}}"#
+            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":1,"clientCapabilities":{{"fs":{{"readTextFile":false,"writeTextFile":false}},"terminal":false}},"clientInfo":{{"name":"provost","title":"Provost","version":"{version}"}}}}}}"#
         )]
     );
     check(
         &mut acp,
         &format!("{GREETED}\n{}", r#"{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s","modes":null}}"#),
         expect![[r#"
-            > {"id":2,"jsonrpc":"2.0","method":"session/new","params":{"cwd":"/w","mcpServers":[]}}
+            > {"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/w","mcpServers":[]}}
             < Session("s")
         "#]],
     );
     assert_eq!(
         acp.prompt("two\nlines"),
         [
-            r#"{"id":3,"jsonrpc":"2.0","method":"session/prompt","params":{"prompt":[{"text":"two\nlines","type":"text"}],"sessionId":"s"}}"#
+            r#"{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":{"sessionId":"s","prompt":[{"type":"text","text":"two\nlines"}]}}"#
         ]
     );
 }
@@ -122,7 +122,7 @@ fn acp_is_answered_once_and_only_for_this_time() {
     let reply = acp.approve("acp-7-1").unwrap();
     assert_eq!(
         reply.lines.concat(),
-        r#"{"id":9,"jsonrpc":"2.0","result":{"outcome":{"optionId":"once","outcome":"selected"}}}"#
+        r#"{"jsonrpc":"2.0","id":9,"result":{"outcome":{"outcome":"selected","optionId":"once"}}}"#
     );
     assert_eq!(reply.choice, "Allow");
     assert_eq!(acp.approve("acp-7-1"), Err(NoReply::NotAsked));
@@ -156,7 +156,7 @@ fn acp_takes_its_questions_back_when_it_is_done_or_stopped() {
         acp.interrupt(),
         [
             r#"{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}"#,
-            r#"{"id":9,"jsonrpc":"2.0","result":{"outcome":{"outcome":"cancelled"}}}"#,
+            r#"{"jsonrpc":"2.0","id":9,"result":{"outcome":{"outcome":"cancelled"}}}"#,
         ]
     );
 }

@@ -42,7 +42,7 @@ fn codex_starts_a_thread_and_tells_its_messages_its_usage_and_its_end() {
     assert_eq!(
         server.prompt("two\nlines"),
         [
-            r#"{"id":4,"method":"turn/start","params":{"input":[{"text":"two\nlines","text_elements":[],"type":"text"}],"threadId":"t"}}"#
+            r#"{"id":4,"method":"turn/start","params":{"threadId":"t","input":[{"type":"text","text":"two\nlines","text_elements":[]}]}}"#
         ]
     );
     check(
@@ -144,7 +144,7 @@ fn codex_is_answered_once_and_a_refusal_is_followed_by_its_reason() {
         reply.lines,
         [
             r#"{"id":"q","result":{"decision":"decline"}}"#,
-            r#"{"id":5,"method":"turn/steer","params":{"expectedTurnId":"u","input":[{"text":"not today","text_elements":[],"type":"text"}],"threadId":"t"}}"#
+            r#"{"id":5,"method":"turn/steer","params":{"threadId":"t","expectedTurnId":"u","input":[{"type":"text","text":"not today","text_elements":[]}]}}"#
         ]
     );
     check(

@@ -74,11 +74,11 @@ fn stream_json_asks_and_is_answered_with_the_very_arguments_or_the_reason() {
     );
     assert_eq!(
         reader.approve("r1").unwrap().lines.concat(),
-        r#"{"response":{"request_id":"r1","response":{"behavior":"allow","updatedInput":{"command":"touch a","description":"Touch"}},"subtype":"success"},"type":"control_response"}"#
+        r#"{"type":"control_response","response":{"subtype":"success","request_id":"r1","response":{"behavior":"allow","updatedInput":{"command":"touch a","description":"Touch"}}}}"#
     );
     assert_eq!(
         reader.refuse("r2", "not there").unwrap().lines.concat(),
-        r#"{"response":{"request_id":"r2","response":{"behavior":"deny","message":"not there"},"subtype":"success"},"type":"control_response"}"#
+        r#"{"type":"control_response","response":{"subtype":"success","request_id":"r2","response":{"behavior":"deny","message":"not there"}}}"#
     );
     for gone in ["r1", "r2", "r3"] {
         assert_eq!(reader.approve(gone), Err(NoReply::NotAsked));
@@ -90,7 +90,7 @@ fn stream_json_that_was_interrupted_has_stopped_and_not_failed() {
     let mut reader = StreamJson::new();
     assert_eq!(
         reader.interrupt(),
-        [r#"{"request":{"subtype":"interrupt"},"request_id":"interrupt-1","type":"control_request"}"#]
+        [r#"{"type":"control_request","request_id":"interrupt-1","request":{"subtype":"interrupt"}}"#]
     );
     let line = r#"{"type":"result","subtype":"error_during_execution","is_error":true}"#;
     assert_eq!(script(&mut reader, line), "< Done(Cancelled)\n");
