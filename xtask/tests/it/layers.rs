@@ -203,7 +203,10 @@ fn what_is_foreign_stays_in_its_crate() {
         ("maud", &["provost-server"]),
         ("ratatui", &["provost-tui"]),
         ("crossterm", &["provost-tui"]),
-        ("reqwest", &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"]),
+        (
+            "reqwest",
+            &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"],
+        ),
         ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process", "provost-sandbox"]),
         ("clap", &["provost-cli"]),
@@ -216,7 +219,7 @@ fn what_is_foreign_stays_in_its_crate() {
         ("vt100", &["provost-terminal"]),
         ("portable-pty", &["provost-process"]),
         ("agent-client-protocol", &["provost-acp"]),
-        ("rmcp", &["provost-mcp"]),
+        ("rmcp", &["provost-mcp", "provost-mcp-client"]),
     ];
     for (name, _) in LAYERS {
         for dependency in dependencies(name) {

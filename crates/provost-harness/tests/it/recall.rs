@@ -109,7 +109,7 @@ async fn a_search_tells_where_who_and_what_the_newest_first_and_never_finds_itse
     let found = recall(&context, json!({ "search": "\"n\":3" })).await.text;
     expect![[r#"
         found: "n":3
-        entry 18, said by you, call of `fetch`, byte 30: {"bytes":40,"n":3}
+        entry 18, said by you, call of `fetch`, byte 19: {"n":3,"bytes":40}
         [that is all; `entry` shows one as it was]"#]]
     .assert_eq(&found);
     let found = recall(&context, json!({ "search": "heron" })).await.text;
@@ -134,7 +134,7 @@ async fn an_entry_is_shown_with_who_said_it_and_what_stands_around_it() {
     let page = recall(&context, json!({ "entry": 3, "offset": 10 })).await.text;
     expect![[r#"
         entry 3, said by you:
-        fetch`] {"bytes":40,"n":0}
+        fetch`] {"n":0,"bytes":40}
         [bytes 10-36 of 36; before it entry 1; after it entry 5]"#]]
     .assert_eq(&page);
 }

@@ -171,7 +171,7 @@ async fn calls_for_agents_come_as_calls_of_the_one_tool_that_scripts_know() {
             provost_session: "000000000007.0"
             provost_tool: "reviewer"
             session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
-            tool_input: {"description":"reviewer","prompt":"look at the diff","subagent_type":"reviewer"}
+            tool_input: {"prompt":"look at the diff","description":"reviewer","subagent_type":"reviewer"}
             tool_name: "Agent"
             tool_use_id: "call-1"
             transcript_path: "/logs/session.jsonl"
@@ -181,11 +181,11 @@ async fn calls_for_agents_come_as_calls_of_the_one_tool_that_scripts_know() {
     told(&asks_for_its_like(), claude("PreToolUse", ""), false, expect![[r#"
         hook_event_name: "PreToolUse"
         permission_mode: "default"
-        provost_input: {"goal":"find the bug","max_turns":4,"name":"finder"}
+        provost_input: {"goal":"find the bug","name":"finder","max_turns":4}
         provost_session: "000000000007.0"
         provost_tool: "spawn_agent"
         session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
-        tool_input: {"description":"finder","max_turns":4,"prompt":"find the bug","subagent_type":"general-purpose"}
+        tool_input: {"prompt":"find the bug","description":"finder","max_turns":4,"subagent_type":"general-purpose"}
         tool_name: "Agent"
         tool_use_id: "call-1"
         transcript_path: "/logs/session.jsonl"
@@ -198,9 +198,9 @@ async fn calls_for_agents_come_as_calls_of_the_one_tool_that_scripts_know() {
         provost_session: "000000000007.0"
         provost_tool: "reviewer"
         session_id: "70704c3d-e0a7-4852-8a07-397036fb52d4"
-        tool_input: {"description":"reviewer","prompt":"look at the diff","subagent_type":"reviewer"}
+        tool_input: {"prompt":"look at the diff","description":"reviewer","subagent_type":"reviewer"}
         tool_name: "Agent"
-        tool_response: {"content":[{"text":"It is fine.","type":"text"}],"prompt":"look at the diff","status":"completed","totalDurationMs":12}
+        tool_response: {"status":"completed","prompt":"look at the diff","content":[{"type":"text","text":"It is fine."}],"totalDurationMs":12}
         tool_use_id: "call-1"
         transcript_path: "/logs/session.jsonl"
     "#]]).await;
@@ -214,8 +214,8 @@ async fn our_own_events_say_which_agent_is_wanted_and_what_came_of_it() {
         provost_input: {"goal":"look at the diff"}
         provost_tool: "reviewer"
         session_id: "000000000007.0"
-        spawn: {"agent":"reviewer","agent_type":"reviewer","depth":1,"goal":"look at the diff","name":"reviewer","priority":"high"}
-        tool_input: {"description":"reviewer","prompt":"look at the diff","subagent_type":"reviewer"}
+        spawn: {"agent":"reviewer","agent_type":"reviewer","name":"reviewer","goal":"look at the diff","priority":"high","depth":1}
+        tool_input: {"prompt":"look at the diff","description":"reviewer","subagent_type":"reviewer"}
         tool_name: "Agent"
         tool_use_id: "call-1"
         transcript_path: "/logs/session.jsonl"
@@ -228,9 +228,9 @@ async fn our_own_events_say_which_agent_is_wanted_and_what_came_of_it() {
         provost_input: {"goal":"look at the diff"}
         provost_tool: "reviewer"
         session_id: "000000000007.0"
-        tool_input: {"description":"reviewer","prompt":"look at the diff","subagent_type":"reviewer"}
+        tool_input: {"prompt":"look at the diff","description":"reviewer","subagent_type":"reviewer"}
         tool_name: "Agent"
-        tool_response: {"content":[{"text":"It is fine.","type":"text"}],"prompt":"look at the diff","status":"completed","totalDurationMs":12}
+        tool_response: {"status":"completed","prompt":"look at the diff","content":[{"type":"text","text":"It is fine."}],"totalDurationMs":12}
         tool_use_id: "call-1"
         transcript_path: "/logs/session.jsonl"
     "#]]).await;
@@ -241,10 +241,10 @@ async fn our_own_events_say_which_agent_is_wanted_and_what_came_of_it() {
         hook_event_name: "ChildEnd"
         is_interrupt: false
         permission_mode: "default"
-        provost_input: {"goal":"find the bug","max_turns":4,"name":"finder"}
+        provost_input: {"goal":"find the bug","name":"finder","max_turns":4}
         provost_tool: "spawn_agent"
         session_id: "000000000007.0"
-        tool_input: {"description":"finder","max_turns":4,"prompt":"find the bug","subagent_type":"general-purpose"}
+        tool_input: {"prompt":"find the bug","description":"finder","max_turns":4,"subagent_type":"general-purpose"}
         tool_name: "Agent"
         tool_use_id: "call-1"
         transcript_path: "/logs/session.jsonl"

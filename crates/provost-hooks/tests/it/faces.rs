@@ -87,9 +87,9 @@ async fn a_patch_is_asked_about_file_by_file_and_the_strictest_answer_counts() {
     let work = stage.work().display().to_string();
     let told = told.join("\n").replace(&work, "WORK");
     expect_test::expect![[r#"
-        "MultiEdit" {"edits":[{"new_string":"SECRET\n","old_string":"a\n"},{"new_string":"B\n","old_string":"b\n"}],"file_path":"WORK/f.txt","new_string":"SECRET\n\nB\n","old_string":"a\n\nb\n","replace_all":false} "apply_patch"
-        "Write" {"content":"","file_path":"WORK/gone.txt"} "apply_patch"
-        "Write" {"content":"one\n","file_path":"WORK/new.txt"} "apply_patch""#]]
+        "MultiEdit" {"file_path":"WORK/f.txt","edits":[{"old_string":"a\n","new_string":"SECRET\n"},{"old_string":"b\n","new_string":"B\n"}],"replace_all":false,"old_string":"a\n\nb\n","new_string":"SECRET\n\nB\n"} "apply_patch"
+        "Write" {"file_path":"WORK/gone.txt","content":""} "apply_patch"
+        "Write" {"file_path":"WORK/new.txt","content":"one\n"} "apply_patch""#]]
     .assert_eq(&told);
 
     let by_path = "jq -r .tool_input.file_path | grep -q 'f.txt$' && { echo protected >&2; exit 2; }; exit 0";
@@ -148,7 +148,7 @@ async fn one_edit_of_a_list_is_an_edit_and_several_are_what_the_script_asks_for(
     let answer = shown(&edit(&[("a", "A"), ("b", "B")]).ask(&guard("MultiEdit", proposes)).await);
     assert_eq!(
         answer,
-        r#"continue | replace: {"edits":[{"new_text":"A","old_text":"a"},{"new_text":"C","old_text":"b"}],"path":"f.txt"}"#
+        r#"continue | replace: {"path":"f.txt","edits":[{"old_text":"a","new_text":"A"},{"old_text":"b","new_text":"C"}]}"#
     );
 }
 

@@ -36,16 +36,16 @@ async fn tool_calls_come_under_the_names_that_scripts_know() {
         "PreToolUse",
         false,
         expect![[r#"
-        effort: {"level":"low"}
-        hook_event_name: "PreToolUse"
-        permission_mode: "default"
-        provost_input: {"command":"rm -rf build","description":"cleans","timeout_secs":5}
-        provost_tool: "shell"
-        tool_input: {"command":"rm -rf build","description":"cleans","run_in_background":false,"timeout":5000}
-        tool_name: "Bash"
-        tool_use_id: "call-1"
-        turn: 3
-    "#]],
+            effort: {"level":"low"}
+            hook_event_name: "PreToolUse"
+            permission_mode: "default"
+            provost_input: {"command":"rm -rf build","timeout_secs":5,"description":"cleans"}
+            provost_tool: "shell"
+            tool_input: {"command":"rm -rf build","timeout":5000,"description":"cleans","run_in_background":false}
+            tool_name: "Bash"
+            tool_use_id: "call-1"
+            turn: 3
+        "#]],
     )
     .await;
     check(
@@ -53,16 +53,16 @@ async fn tool_calls_come_under_the_names_that_scripts_know() {
         "PermissionRequest",
         false,
         expect![[r#"
-        effort: {"level":"low"}
-        hook_event_name: "PermissionRequest"
-        permission_mode: "default"
-        provost_input: {"command":"rm -rf build","description":"cleans","timeout_secs":5}
-        provost_tool: "shell"
-        provost_why: "rule ask shell"
-        tool_input: {"command":"rm -rf build","description":"cleans","run_in_background":false,"timeout":5000}
-        tool_name: "Bash"
-        turn: 3
-    "#]],
+            effort: {"level":"low"}
+            hook_event_name: "PermissionRequest"
+            permission_mode: "default"
+            provost_input: {"command":"rm -rf build","timeout_secs":5,"description":"cleans"}
+            provost_tool: "shell"
+            provost_why: "rule ask shell"
+            tool_input: {"command":"rm -rf build","timeout":5000,"description":"cleans","run_in_background":false}
+            tool_name: "Bash"
+            turn: 3
+        "#]],
     )
     .await;
     check(
@@ -70,18 +70,18 @@ async fn tool_calls_come_under_the_names_that_scripts_know() {
         "PostToolUse",
         false,
         expect![[r#"
-        duration_ms: 12
-        effort: {"level":"low"}
-        hook_event_name: "PostToolUse"
-        permission_mode: "default"
-        provost_input: {"command":"rm -rf build","description":"cleans","timeout_secs":5}
-        provost_tool: "shell"
-        tool_input: {"command":"rm -rf build","description":"cleans","run_in_background":false,"timeout":5000}
-        tool_name: "Bash"
-        tool_response: {"interrupted":false,"isImage":false,"stderr":"","stdout":"fine\n"}
-        tool_use_id: "call-1"
-        turn: 3
-    "#]],
+            duration_ms: 12
+            effort: {"level":"low"}
+            hook_event_name: "PostToolUse"
+            permission_mode: "default"
+            provost_input: {"command":"rm -rf build","timeout_secs":5,"description":"cleans"}
+            provost_tool: "shell"
+            tool_input: {"command":"rm -rf build","timeout":5000,"description":"cleans","run_in_background":false}
+            tool_name: "Bash"
+            tool_response: {"stdout":"fine\n","stderr":"","interrupted":false,"isImage":false}
+            tool_use_id: "call-1"
+            turn: 3
+        "#]],
     )
     .await;
 }
@@ -112,7 +112,7 @@ async fn failures_begin_with_the_exit_status_and_batches_have_what_the_model_see
     check(&stage, "PostToolBatch", true, expect![[r#"
         hook_event_name: "PostToolBatch"
         permission_mode: "default"
-        tool_calls: [{"provost_input":{"command":"rm -rf build"},"provost_tool":"shell","tool_input":{"command":"rm -rf build","run_in_background":false},"tool_name":"Bash","tool_response":"no such file\nexit status 3","tool_use_id":"call-1"}]
+        tool_calls: [{"tool_name":"Bash","tool_input":{"command":"rm -rf build","run_in_background":false},"provost_tool":"shell","provost_input":{"command":"rm -rf build"},"tool_use_id":"call-1","tool_response":"no such file\nexit status 3"}]
         turn: 3
     "#]]).await;
 }
@@ -191,15 +191,15 @@ async fn stops_and_failures_come_with_the_final_summary() {
         "StopFailure",
         false,
         expect![[r#"
-        error: "overloaded"
-        error_details: "no room"
-        hook_event_name: "StopFailure"
-        last_assistant_message: "no room"
-        last_text: "All done."
-        outcome: {"class":"overloaded","kind":"failed","message":"no room"}
-        tool_calls: 5
-        turn: 3
-    "#]],
+            error: "overloaded"
+            error_details: "no room"
+            hook_event_name: "StopFailure"
+            last_assistant_message: "no room"
+            last_text: "All done."
+            outcome: {"kind":"failed","class":"overloaded","message":"no room"}
+            tool_calls: 5
+            turn: 3
+        "#]],
     )
     .await;
 }
@@ -284,13 +284,13 @@ async fn moments_of_provosts_own_come_with_what_is_known() {
         "abort",
         false,
         expect![[r#"
-        hook_event_name: "Abort"
-        last_assistant_message: "All done."
-        last_text: "All done."
-        outcome: {"class":"overloaded","kind":"failed","message":"no room"}
-        tool_calls: 5
-        turn: 3
-    "#]],
+            hook_event_name: "Abort"
+            last_assistant_message: "All done."
+            last_text: "All done."
+            outcome: {"kind":"failed","class":"overloaded","message":"no room"}
+            tool_calls: 5
+            turn: 3
+        "#]],
     )
     .await;
 }

@@ -134,7 +134,7 @@ async fn reasoning_keeps_its_seal_and_unknown_blocks_their_json() {
         &stream,
         expect![[r#"
             {"thinking":{"text":"Let me think.","signature":"EqQB+/=","wire":"anthropic","prefix":"aba487c49b8598cc"}}
-            {"opaque":{"wire":"anthropic","json":{"data":"Emwk/+=","type":"redacted_thinking"},"prefix":"aba487c49b8598cc"}}
+            {"opaque":{"wire":"anthropic","json":{"type":"redacted_thinking","data":"Emwk/+="},"prefix":"aba487c49b8598cc"}}
             {"thinking":{"text":"","signature":"EqQB+/=","wire":"anthropic","prefix":"aba487c49b8598cc"}}
             {"opaque":{"wire":"anthropic","json":{"z" : 1, "type":"new", "a":{"b":[1.50]}},"prefix":"aba487c49b8598cc"}}
             {"text":"Done."}

@@ -316,6 +316,6 @@ async fn a_turns_request_begins_with_the_last_turns_up_to_the_end_of_its_message
     assert_eq!(last["contents"].as_array().unwrap().len(), 7);
     assert_eq!(
         last["contents"][3]["parts"].to_string(),
-        r#"[{"text":"so"},{"functionCall":{"args":{"pattern":"2"},"id":"id2","name":"search"},"thoughtSignature":"sig2=="}]"#
+        r#"[{"text":"so"},{"functionCall":{"id":"id2","name":"search","args":{"pattern":"2"}},"thoughtSignature":"sig2=="}]"#
     );
 }

@@ -101,7 +101,7 @@ async fn openrouters_details_of_reasoning_are_put_together_and_kept_as_a_seal() 
     check(
         &stream,
         expect![[r#"
-            {"thinking":{"text":"Let me think.","signature":"[{\"format\":\"anthropic-claude-v1\",\"index\":0,\"signature\":\"EqQB+/=\",\"text\":\"Let me think.\",\"type\":\"reasoning.text\"},{\"data\":\"gAAA\",\"format\":\"openai-responses-v1\",\"id\":\"rs_1\",\"index\":1,\"type\":\"reasoning.encrypted\"},{\"data\":\"gBBB\",\"format\":\"openai-responses-v1\",\"id\":\"rs_2\",\"index\":1,\"type\":\"reasoning.encrypted\"},{\"index\":2,\"summary\":\"Hm.\",\"type\":\"reasoning.summary\"}]","wire":"openai-chat"}}
+            {"thinking":{"text":"Let me think.","signature":"[{\"type\":\"reasoning.text\",\"text\":\"Let me think.\",\"signature\":\"EqQB+/=\",\"format\":\"anthropic-claude-v1\",\"index\":0},{\"type\":\"reasoning.encrypted\",\"data\":\"gAAA\",\"id\":\"rs_1\",\"format\":\"openai-responses-v1\",\"index\":1},{\"type\":\"reasoning.encrypted\",\"data\":\"gBBB\",\"id\":\"rs_2\",\"format\":\"openai-responses-v1\",\"index\":1},{\"type\":\"reasoning.summary\",\"summary\":\"Hm.\",\"index\":2}]","wire":"openai-chat"}}
             {"text":"So."}
             {"thinking":{"text":"Hm.","wire":"openai-chat"}}
             EndTurn
@@ -123,7 +123,7 @@ async fn reasoning_that_is_only_sealed_is_kept_and_details_without_words_beside_
         &sealed,
         expect![[r#"
             {"tool_call":{"id":"x","name":"x","input":{}}}
-            {"thinking":{"text":"","signature":"[{\"data\":\"gAAA\",\"type\":\"reasoning.encrypted\"}]","wire":"openai-chat"}}
+            {"thinking":{"text":"","signature":"[{\"type\":\"reasoning.encrypted\",\"data\":\"gAAA\"}]","wire":"openai-chat"}}
             ToolUse
         "#]],
     )
@@ -140,7 +140,7 @@ async fn reasoning_that_is_only_sealed_is_kept_and_details_without_words_beside_
     check(
         &details,
         expect![[r#"
-            {"thinking":{"text":"abcde","signature":"[{\"text\":\"ab\",\"type\":\"reasoning.text\"},{\"index\":0,\"signature\":\"s\",\"text\":\"c\",\"type\":\"reasoning.text\"},{\"index\":1,\"text\":\"de\",\"type\":\"reasoning.text\"}]","wire":"openai-chat"}}
+            {"thinking":{"text":"abcde","signature":"[{\"type\":\"reasoning.text\",\"text\":\"ab\"},{\"type\":\"reasoning.text\",\"text\":\"c\",\"index\":0,\"signature\":\"s\"},{\"type\":\"reasoning.text\",\"text\":\"de\",\"index\":1}]","wire":"openai-chat"}}
             EndTurn
         "#]],
     )

@@ -302,7 +302,7 @@ async fn a_turns_request_begins_with_the_last_turns_up_to_the_end_of_its_message
     }
     let last = asked[3].json();
     assert_eq!(last["messages"].as_array().unwrap().len(), 8);
-    expect![[r#"{"content":"so","reasoning_details":[{"index":0,"signature":"s2==","text":"thought 2 \"quoted\" ü","type":"reasoning.text"}],"role":"assistant","tool_calls":[{"function":{"arguments":"{\"pattern\": \"2\"}","name":"search"},"id":"call_2","type":"function"}]}"#]]
+    expect![[r#"{"role":"assistant","content":"so","reasoning_details":[{"type":"reasoning.text","text":"thought 2 \"quoted\" ü","signature":"s2==","index":0}],"tool_calls":[{"type":"function","id":"call_2","function":{"name":"search","arguments":"{\"pattern\": \"2\"}"}}]}"#]]
         .assert_eq(&last["messages"][4].to_string());
 }
 

@@ -59,7 +59,7 @@ async fn reasoning_keeps_its_item_and_calls_keep_their_arguments() {
     check(&stream, expect![[r#"
         heard thinking: ["**Lo", "ok**", "\n\nThe", "n…"]
         heard text: ["Let me look."]
-        {"thinking":{"text":"**Look**\n\nThen…","signature":"{\"encrypted_content\":\"gAAA=\",\"id\":  \"rs_1\",\"summary\":[{\"text\":\"**Look**\",\"type\":\"summary_text\"},{\"text\":\"Then…\",\"type\":\"summary_text\"}],\"type\":\"reasoning\"}","wire":"openai-responses"}}
+        {"thinking":{"text":"**Look**\n\nThen…","signature":"{\"id\":  \"rs_1\",\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"**Look**\"},{\"type\":\"summary_text\",\"text\":\"Then…\"}],\"encrypted_content\":\"gAAA=\"}","wire":"openai-responses"}}
         {"text":"Let me look."}
         {"tool_call":{"id":"call_1","name":"search","input":{"pattern": "fn  add", "b":1,"a":2}}}
         {"tool_call":{"id":"call_2","name":"shell","input":{"command":"ls"}}}
@@ -93,7 +93,7 @@ async fn reasoning_that_cant_go_back_has_no_seal() {
     check(&stream(&[open, reasoning_item(1, "rs_2", &[], None), reasoning_item(2, "rs_3", &[], Some("x"))]), expect![[r#"
         heard thinking: ["Hm, ", "so."]
         {"thinking":{"text":"Hm, so.","wire":"openai-responses"}}
-        {"thinking":{"text":"","signature":"{\"encrypted_content\":\"x\",\"id\":\"rs_3\",\"summary\":[],\"type\":\"reasoning\"}","wire":"openai-responses"}}
+        {"thinking":{"text":"","signature":"{\"id\":\"rs_3\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"x\"}","wire":"openai-responses"}}
         EndTurn
     "#]])
     .await;
@@ -109,11 +109,11 @@ async fn an_answer_that_ends_with_a_comment_is_no_end() {
     check(
         &stream(&[phased("I look at it now.", "commentary")]),
         expect![[r#"
-        heard text: ["I look at it now."]
-        {"opaque":{"wire":"openai-responses","json":{"phase":"commentary","type":"provost_message_phase"}}}
-        {"text":"I look at it now."}
-        Commentary
-    "#]],
+            heard text: ["I look at it now."]
+            {"opaque":{"wire":"openai-responses","json":{"type":"provost_message_phase","phase":"commentary"}}}
+            {"text":"I look at it now."}
+            Commentary
+        "#]],
     )
     .await;
 }
@@ -141,11 +141,11 @@ async fn other_items_keep_their_json_and_a_message_its_phase() {
         stream(&items).replace("\"@compaction\"", r#"{"type":"compaction", "encrypted_content" : "x"}"#);
     check(&stream, expect![[r#"
         heard text: ["Looking.", "Found."]
-        {"opaque":{"wire":"openai-responses","json":{"id":"ws_1","status":"completed","type":"web_search_call"}}}
-        {"opaque":{"wire":"openai-responses","json":{"phase":"commentary","type":"provost_message_phase"}}}
+        {"opaque":{"wire":"openai-responses","json":{"id":"ws_1","type":"web_search_call","status":"completed"}}}
+        {"opaque":{"wire":"openai-responses","json":{"type":"provost_message_phase","phase":"commentary"}}}
         {"text":"Looking."}
         {"opaque":{"wire":"openai-responses","json":{"type":"compaction", "encrypted_content" : "x"}}}
-        {"opaque":{"wire":"openai-responses","json":{"phase":"final_answer","type":"provost_message_phase"}}}
+        {"opaque":{"wire":"openai-responses","json":{"type":"provost_message_phase","phase":"final_answer"}}}
         {"text":"Found."}
         EndTurn
     "#]])
@@ -349,7 +349,7 @@ async fn what_only_the_last_event_tells_is_told_once_and_in_its_place() {
     let events = [bare(TEXT, "delta", "Hel"), done(3, call("fc_2", "b", "shell", "{\"n\":2}")), last.clone()];
     let expected = expect![[r#"
         heard text: ["Hel", "lo", "No.", "Bye"]
-        {"thinking":{"text":"","signature":"{\"encrypted_content\":\"x\",\"id\":\"rs_1\",\"summary\":[],\"type\":\"reasoning\"}","wire":"openai-responses"}}
+        {"thinking":{"text":"","signature":"{\"id\":\"rs_1\",\"type\":\"reasoning\",\"summary\":[],\"encrypted_content\":\"x\"}","wire":"openai-responses"}}
         {"text":"Hello"}
         {"text":"No."}
         {"tool_call":{"id":"a","name":"shell","input":{"n":1}}}
@@ -405,7 +405,7 @@ async fn a_contradiction_is_nonsense_that_names_what() {
         (text(&[event("response.output_item.done", json!({}))]), "response.output_item.done lacks its item"),
         (
             text(&[done(0, json!({"type": "message", "content": 7}))]),
-            "a message of the answer can't be read: invalid type: integer `7`, expected a sequence at line 1 column 12",
+            "a message of the answer can't be read: invalid type: integer `7`, expected a sequence at line 1 column 29",
         ),
         (
             text(&[event(TEXT, json!({"delta": 7}))]),

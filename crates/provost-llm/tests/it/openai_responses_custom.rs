@@ -85,13 +85,13 @@ async fn a_tool_with_a_grammar_is_offered_as_a_custom_tool_and_as_a_function_els
         (
             true,
             expect![[
-                r#"[{"description":"Patches.","format":{"definition":"start: \"x\"","syntax":"lark","type":"grammar"},"name":"apply_patch","type":"custom"}]"#
+                r#"[{"type":"custom","name":"apply_patch","description":"Patches.","format":{"type":"grammar","syntax":"lark","definition":"start: \"x\""}}]"#
             ]],
         ),
         (
             false,
             expect![[
-                r#"[{"description":"Patches.","name":"apply_patch","parameters":{"properties":{"input":{"type":"string"}},"required":["input"],"type":"object"},"strict":false,"type":"function"}]"#
+                r#"[{"type":"function","name":"apply_patch","description":"Patches.","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]},"strict":false}]"#
             ]],
         ),
     ] {

@@ -250,10 +250,10 @@ async fn a_turns_request_begins_with_the_last_turns_up_to_the_end_of_its_message
     let turn =
         last["input"].as_array().unwrap()[5..9].iter().map(|item| format!("{item}\n")).collect::<String>();
     expect![[r#"
-        {"encrypted_content":"seal2==","id":"rs_2","summary":[{"text":"thought \"quoted\" ü","type":"summary_text"}],"type":"reasoning"}
-        {"content":"so","phase":"commentary","role":"assistant","type":"message"}
-        {"arguments":"{\"pattern\": \"2\"}","call_id":"call_2","name":"search","type":"function_call"}
-        {"call_id":"call_2","output":"found\n\"it\"","type":"function_call_output"}
+        {"id":"rs_2","type":"reasoning","summary":[{"type":"summary_text","text":"thought \"quoted\" ü"}],"encrypted_content":"seal2=="}
+        {"type":"message","role":"assistant","content":"so","phase":"commentary"}
+        {"type":"function_call","call_id":"call_2","name":"search","arguments":"{\"pattern\": \"2\"}"}
+        {"type":"function_call_output","call_id":"call_2","output":"found\n\"it\""}
     "#]].assert_eq(&turn);
 }
 

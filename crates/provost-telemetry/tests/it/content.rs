@@ -63,11 +63,11 @@ fn summaries_and_final_summary_are_sent_where_asked_for_and_only_there() {
     expect![[r#"
         ! 2500 provost.compaction provost.compaction.kind=summary provost.compaction.summary=roofs and tiles provost.compaction.tokens_after=300 provost.compaction.tokens_before=900
         ! 3501 provost.compaction provost.compaction.kind=emergency provost.compaction.summary=roofs and tiles provost.compaction.tokens_after=300 provost.compaction.tokens_before=900
-        . gen_ai.input.messages=[{"parts":[{"content":"mend the roof","type":"text"}],"role":"user"},{"parts":[{"id":"c1","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"}]
-        . gen_ai.input.messages=[{"parts":[{"content":"mend the roof","type":"text"}],"role":"user"},{"parts":[{"id":"c1","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"}]
-        . gen_ai.input.messages=[{"parts":[{"content":"mend the roof","type":"text"}],"role":"user"},{"parts":[{"id":"c1","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"}]
-        . gen_ai.output.messages=[{"finish_reason":"tool_calls","parts":[{"arguments":{"command":"nail the tiles"},"id":"c1","name":"shell","type":"tool_call"}],"role":"assistant"}]
-        . gen_ai.output.messages=[{"parts":[{"content":"half is mended","type":"text"}],"role":"assistant"}]
+        . gen_ai.input.messages=[{"role":"user","parts":[{"type":"text","content":"mend the roof"}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"tiles are slippery"}]}]
+        . gen_ai.input.messages=[{"role":"user","parts":[{"type":"text","content":"mend the roof"}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"tiles are slippery"}]}]
+        . gen_ai.input.messages=[{"role":"user","parts":[{"type":"text","content":"mend the roof"}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"tiles are slippery"}]}]
+        . gen_ai.output.messages=[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"shell","arguments":{"command":"nail the tiles"}}],"finish_reason":"tool_calls"}]
+        . gen_ai.output.messages=[{"role":"assistant","parts":[{"type":"text","content":"half is mended"}]}]
     "#]].assert_eq(&lines.map(|line| format!("{}\n", line.trim_start())).collect::<String>());
     let problem = Some("no connection".to_owned());
     let failed = FinalSummaryFinished { text: String::new(), call, problem };
@@ -88,20 +88,20 @@ fn what_was_said_is_sent_where_asked_for() {
         . gen_ai.usage.reasoning.output_tokens=8
         . provost.goal=mend the roof
         . provost.outcome.reason=completed, not verified
-        . gen_ai.system_instructions=[{"content":"You are a roofer.","type":"text"}]
+        . gen_ai.system_instructions=[{"type":"text","content":"You are a roofer."}]
         . gen_ai.usage.reasoning.output_tokens=8
         . provost.outcome.reason=completed, not verified
         ! 3010 provost.guardrail.trip gen_ai.tool.call.id=c2 provost.guardrail.decision=deny provost.guardrail.name=deny write_file provost.guardrail.reason=roofs are not to be written on provost.guardrail.source=permission
         ! 5500 provost.guardrail.trip provost.guardrail.decision=block provost.guardrail.name=rain provost.guardrail.reason=it still drips provost.guardrail.source=stop_hook
         ! 5500 provost.guardrail.failed provost.guardrail.decision=failed provost.guardrail.name=sun provost.guardrail.reason=too hot provost.guardrail.source=stop_hook
-        . gen_ai.input.messages=[{"parts":[{"content":"mend the roof","type":"text"}],"role":"user"}]
-        . gen_ai.output.messages=[{"finish_reason":"tool_calls","parts":[{"arguments":{"command":"nail the tiles"},"id":"c1","name":"shell","type":"tool_call"},{"arguments":{"command":"nail the tiles"},"id":"c2","name":"write_file","type":"tool_call"}],"role":"assistant"}]
+        . gen_ai.input.messages=[{"role":"user","parts":[{"type":"text","content":"mend the roof"}]}]
+        . gen_ai.output.messages=[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"shell","arguments":{"command":"nail the tiles"}},{"type":"tool_call","id":"c2","name":"write_file","arguments":{"command":"nail the tiles"}}],"finish_reason":"tool_calls"}]
         . gen_ai.usage.reasoning.output_tokens=4
         . gen_ai.tool.call.arguments={"command":"nail the tiles"}
         . gen_ai.tool.call.result=tiles are slippery
         . gen_ai.tool.call.result=tiles are slippery
-        . gen_ai.input.messages=[{"parts":[{"id":"c1","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"},{"parts":[{"id":"c2","response":"tiles are slippery","type":"tool_call_response"}],"role":"tool"}]
-        . gen_ai.output.messages=[{"finish_reason":"stop","parts":[{"content":"the roof is mended","type":"text"}],"role":"assistant"}]
+        . gen_ai.input.messages=[{"role":"tool","parts":[{"type":"tool_call_response","id":"c1","response":"tiles are slippery"}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"c2","response":"tiles are slippery"}]}]
+        . gen_ai.output.messages=[{"role":"assistant","parts":[{"type":"text","content":"the roof is mended"}],"finish_reason":"stop"}]
         . gen_ai.usage.reasoning.output_tokens=4
     "#]].assert_eq(&lines.map(|line| format!("{}\n", line.trim_start())).collect::<String>());
 }
