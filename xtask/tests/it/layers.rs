@@ -203,10 +203,7 @@ fn what_is_foreign_stays_in_its_crate() {
         ("maud", &["provost-server"]),
         ("ratatui", &["provost-tui"]),
         ("crossterm", &["provost-tui"]),
-        (
-            "reqwest",
-            &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"],
-        ),
+        ("reqwest", &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
         ("libc", &["provost-process", "provost-sandbox"]),
         ("clap", &["provost-cli"]),
