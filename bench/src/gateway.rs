@@ -16,8 +16,8 @@ use crate::model_server::{ModelServer, base_url, open_url, paced_url};
 use crate::sample::{Sample, count, in_child, mib};
 use crate::table::{self, Target};
 
-pub(crate) use server::serve;
 use server::GatewayServer;
+pub(crate) use server::serve;
 
 /// Requests in a row by one way before the other gets its turn.
 const BLOCK: usize = 50;
@@ -106,8 +106,7 @@ pub(crate) fn report(options: &Options) -> anyhow::Result<()> {
     table::head("The model gateway: streams that are open at once");
     let size = format!("{streams} streams");
     pair(&samples, "all are open after", &size, "ms", &|way| way.opened.as_secs_f64() * 1e3);
-    let memory =
-        values(&samples, &|numbers| mib(numbers.through.gateway_kib) * 1024.0 / count(streams));
+    let memory = values(&samples, &|numbers| mib(numbers.through.gateway_kib) * 1024.0 / count(streams));
     table::row("gateway's memory", &size, "KiB/stream", &memory, Target::None);
     let gateway = values(&samples, &|numbers| per_us(numbers.through.gateway_cpu, streams));
     table::row("gateway's CPU to open and to charge one", &size, "µs", &gateway, Target::None);

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 use nix::sys::time::TimeValLike as _;
-use nix::unistd::{SysconfVar, sysconf};
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{SysconfVar, sysconf};
 
 use crate::sample::Sample;
 
@@ -67,7 +67,8 @@ pub(crate) fn memory_kib_of(process: u32, field: &str) -> anyhow::Result<u64> {
 
 /// User and system time of another process, in the system's ticks.
 pub(crate) fn ticks_of(process: u32) -> anyhow::Result<Duration> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).context("reading a process's times")?;
+    let stat =
+        std::fs::read_to_string(format!("/proc/{process}/stat")).context("reading a process's times")?;
     let after = stat.rsplit_once(')').context("no name in it")?.1;
     let ticks = after.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
     let ticks = ticks.sum::<Result<u64, _>>()?;

@@ -113,8 +113,7 @@ fn settings(models: &str) -> ProviderSettings {
 
 /// Starts a run whose program has started.
 async fn begin(backend: &dyn Backend, dir: &Path) -> anyhow::Result<SessionId> {
-    let external =
-        ExternalPolicy { metering: Metering::Gateway, ..ExternalPolicy::new("bench", "generic") };
+    let external = ExternalPolicy { metering: Metering::Gateway, ..ExternalPolicy::new("bench", "generic") };
     let model = ModelPolicy { price: Some(Price::FREE), ..ModelPolicy::new("external/bench", 1) };
     let agent = AgentPolicy { external: Some(Box::new(external)), ..AgentPolicy::new(model, dir.to_owned()) };
     let (run, policy) = (agent::run_id(), Box::new(RunPolicy::new(agent)));
