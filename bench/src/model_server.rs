@@ -152,8 +152,8 @@ async fn converse(mut stream: TcpStream) -> anyhow::Result<()> {
 /// Writes a text of 1 MB/s.
 async fn pace(stream: &mut TcpStream, pieces: usize) -> anyhow::Result<()> {
     let text = answer::long_text(PIECE_BYTES);
-    let (piece, pause) =
-        (answer::chunk(&text.piece), Duration::from_secs(1).div_f64(crate::sample::count(PIECES_A_SECOND)));
+    let piece = answer::chunk(&text.piece);
+    let pause = Duration::from_secs(1).div_f64(crate::sample::count(PIECES_A_SECOND));
     stream.write_all(answer::http_head().as_bytes()).await?;
     stream.write_all(answer::chunk(&text.begin).as_bytes()).await?;
     let mut ticks = tokio::time::interval(pause);

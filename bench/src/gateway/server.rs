@@ -116,7 +116,8 @@ async fn begin(backend: &dyn Backend, dir: &Path) -> anyhow::Result<SessionId> {
     let external = ExternalPolicy { metering: Metering::Gateway, ..ExternalPolicy::new("bench", "generic") };
     let model = ModelPolicy { price: Some(Price::FREE), ..ModelPolicy::new("external/bench", 1) };
     let agent = AgentPolicy { external: Some(Box::new(external)), ..AgentPolicy::new(model, dir.to_owned()) };
-    let (run, policy) = (agent::run_id(), Box::new(RunPolicy::new(agent)));
+    let run = agent::run_id();
+    let policy = Box::new(RunPolicy::new(agent));
     let start = RunEvent::Start { goal: "measure".to_owned(), images: Vec::new(), policy, baseline: None };
     backend.post(run.into(), Event::Run(start), None).await?;
     let session = SessionId::root(run);

@@ -1,4 +1,4 @@
-//! Tool calls that need approval: asked in the editor as long as they are open, whoever answers them.
+//! Tool calls that need approval: asked in the editor as long as they are open. An answer may come from elsewhere.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -45,7 +45,7 @@ pub(crate) struct ProgramEnd {
     pub(crate) noise: u64,
 }
 
-/// How the program ended, shared with whoever wants to tell.
+/// How the program ended, for errors that say it.
 pub(crate) type ProgramReport = Arc<Mutex<ProgramEnd>>;
 
 /// A message can't be sent: the program has ended, or doesn't read.

@@ -374,7 +374,8 @@ impl AgentSandbox for AgentBox {
     }
 
     fn may_read(&self, path: &Path) -> Result<(), String> {
-        let (path, rules) = (real(path), self.0.rules());
+        let path = real(path);
+        let rules = self.0.rules();
         rules.read_denied(&path).or_else(|| rules.is_private(&path)).map_or(Ok(()), Err)
     }
 

@@ -12,7 +12,8 @@ pub(super) struct UserSettings(pub(super) PathBuf);
 #[async_trait]
 impl KeepsApproved for UserSettings {
     async fn keep(&self, pattern: &str) -> Result<(), String> {
-        let (file, pattern) = (self.0.clone(), pattern.to_owned());
+        let file = self.0.clone();
+        let pattern = pattern.to_owned();
         let kept = tokio::task::spawn_blocking(move || keep_approved(&file, &pattern)).await;
         match kept {
             Ok(Ok(_)) => Ok(()),

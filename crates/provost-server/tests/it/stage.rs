@@ -74,7 +74,8 @@ impl Stage {
         })
         .await
         .unwrap();
-        let (port, token) = (server.address().port(), server.token().expose().to_owned());
+        let port = server.address().port();
+        let token = server.token().expose().to_owned();
         let stop = CancellationToken::new();
         tokio::spawn(server.run(stop.clone()));
         Self { around, backend, port, token, folder, running: Vec::new(), stop }
@@ -147,7 +148,8 @@ impl Stage {
 
     async fn converse(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin, asked: &[&str; 4]) -> Answered {
         let [method, path, host, body] = asked;
-        let (token, length) = (&self.token, body.len());
+        let token = &self.token;
+        let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\n\
              connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
