@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive, KeepAliveStream};
-use futures::{FutureExt as _, Stream, StreamExt as _};
+use futures::{Stream, StreamExt as _};
 use provost_event::ActorKey;
 use provost_harness::{PlacedRecord, RunPosition};
 use provost_view::{GroupedRuns, LogEntry};
@@ -23,8 +23,6 @@ use crate::problem::Problem;
 
 /// A comment in a stream without events, so that both ends notice when the other is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long a stream waits for more entries before it reads those that came.
-const BATCH: Duration = Duration::from_millis(50);
 const LAST_EVENT_ID: &str = "last-event-id";
 /// The headers that streams take.
 pub(crate) const HEADERS: &[(&str, &str)] =
@@ -70,7 +68,7 @@ pub(crate) async fn run(
 ) -> Result<Sse<KeepAliveStream<EventStream>>, Problem> {
     let after = last_event(&headers)?;
     // The reader takes the next entry once it has taken the last: a slow one holds back no other.
-    let records = in_batches(app.backend.subscribe_run(run.run, after));
+    let records = app.backend.subscribe_run(run.run, after);
     let only = asked.agent;
     let events = records.filter_map(move |placed| {
         let event = match placed {
@@ -81,24 +79,6 @@ pub(crate) async fn run(
         std::future::ready(event)
     });
     stream(&app, events)
-}
-
-/// The same items, with a pause before what isn't there yet: many readers of a run that works don't read the store anew
-/// with each of its commits.
-fn in_batches<S: Stream + Send + Unpin>(items: S) -> impl Stream<Item = S::Item> + Send
-where
-    S::Item: Send,
-{
-    futures::stream::unfold(items, |mut items| async move {
-        let item = match items.next().now_or_never() {
-            Some(item) => item,
-            None => {
-                tokio::time::sleep(BATCH).await;
-                items.next().await
-            }
-        };
-        item.map(|item| (item, items))
-    })
 }
 
 fn is_of(placed: &PlacedRecord, only: Option<u32>) -> bool {
