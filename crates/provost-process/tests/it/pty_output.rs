@@ -76,11 +76,17 @@ async fn a_program_whose_output_isn_t_read_waits_and_can_be_ended() {
 #[tokio::test]
 async fn what_a_slow_reader_kept_in_the_terminal_is_taken_in_before_the_exit_is_told() {
     let shell = Shell::new();
-    let length = OUTPUT_BYTES_MAX + 6000;
-    let script = format!("stty -opost; head -c {length} /dev/zero | tr '\\0' x; printf END");
+    // Its reader is behind from the last byte of this on.
+    let first = "GO".len();
+    let length = OUTPUT_BYTES_MAX - first;
+    let fill = |length: usize| format!("head -c {length} /dev/zero | tr '\\0' x");
+    let script =
+        format!("stty -opost -echo; {}; printf GO; read go; {}; printf END", fill(length), fill(3000));
     let terminal = start(&shell, &script).await;
+    while !in_time("a view", terminal.view()).await.unwrap().rows.concat().ends_with("GO") {}
+    terminal.send_input("\r").await.unwrap();
     assert_eq!(in_time("the exit", terminal.wait()).await, Exit::Code(0));
     let text = terminal.read_output().await.unwrap();
     assert!(text.ends_with("xEND"), "{}", text.len());
-    assert_eq!(text.len(), length + 3);
+    assert_eq!(text.len(), OUTPUT_BYTES_MAX + 3000 + "END".len());
 }
