@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
@@ -165,9 +165,10 @@ impl Running {
         }
     }
 
-    fn readable_master(&self) -> Option<BorrowedFd<'_>> {
-        let is_readable = self.unreadable_until.is_none_or(|until| Instant::now() >= until);
-        is_readable.then(|| self.master.as_fd())
+    /// How long the terminal still can't be read; `None` if it can.
+    fn unreadable_for(&self) -> Option<Duration> {
+        let pause = self.unreadable_until?.saturating_duration_since(Instant::now());
+        Some(pause).filter(|pause| !pause.is_zero())
     }
 
     /// Reaps the guard, which ends as soon as no process is left; returns whether that was observed.
@@ -382,7 +383,8 @@ fn wait(terminal: &Terminal<Running>, wake: &UnixStream) -> Ready {
     wish.set(PollFlags::IN, terminal.reads());
     wish.set(PollFlags::OUT, terminal.wants_to_write());
     // Without a requested event, poll would still report a terminal that was hung up, all the time.
-    let master = device.readable_master().filter(|_| !wish.is_empty());
+    let retry = device.unreadable_for();
+    let master = (retry.is_none() && !wish.is_empty()).then(|| device.master.as_fd());
     let mut fds = Vec::with_capacity(3);
     fds.push(PollFd::new(wake, PollFlags::IN));
     let guard = device.control.as_ref().map(|control| PollFd::new(control, PollFlags::IN));
@@ -390,8 +392,6 @@ fn wait(terminal: &Terminal<Running>, wake: &UnixStream) -> Ready {
     fds.extend(guard);
     let has_master = master.is_some();
     fds.extend(master.map(|master| PollFd::from_borrowed_fd(master, wish)));
-    let retry = device.unreadable_until.map(|until| until.saturating_duration_since(Instant::now()));
-    let retry = retry.filter(|pause| !pause.is_zero());
     let patience = [terminal.patience(), retry].into_iter().flatten().min();
     let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
     if poll(&mut fds, timeout.as_ref()).is_err() {
