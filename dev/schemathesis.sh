@@ -8,6 +8,7 @@ if [ -z "$program" ]; then
     cargo build --manifest-path "$here/Cargo.toml" -p provost-cli
     program=$here/target/debug/provost
 fi
+program=$(realpath "$program")
 folder=$(mktemp -d)
 server=
 trap 'test -z "$server" || kill "$server"; rm -rf "$folder"' EXIT

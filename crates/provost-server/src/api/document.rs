@@ -16,8 +16,17 @@ pub(crate) struct Operation {
     answer: Answer,
     /// Its status where it is fulfilled.
     status: &'static str,
-    /// Headers that it may have, with what they do.
-    headers: &'static [(&'static str, &'static str)],
+    /// Headers that it may have.
+    headers: &'static [HeaderParameter],
+}
+
+/// A header of a request.
+pub(crate) struct HeaderParameter {
+    pub(crate) name: &'static str,
+    /// What it does.
+    pub(crate) description: &'static str,
+    /// The schema of its value.
+    pub(crate) schema: fn() -> Value,
 }
 
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -69,18 +78,11 @@ impl Operation {
 
     /// One that makes something new, once for an idempotency key.
     pub(crate) fn create<B: JsonSchema>(path: &str, summary: &str, answer: Answer) -> Self {
-        Self {
-            status: "201",
-            headers: &[(
-                super::work::IDEMPOTENCY_KEY,
-                "The same request with the same key counts once, for a day; another request with it is refused",
-            )],
-            ..Self::post::<B>(path, summary, answer)
-        }
+        Self { status: "201", headers: super::work::HEADERS, ..Self::post::<B>(path, summary, answer) }
     }
 
     /// The same, which takes headers.
-    pub(crate) fn with_headers(self, headers: &'static [(&'static str, &'static str)]) -> Self {
+    pub(crate) fn with_headers(self, headers: &'static [HeaderParameter]) -> Self {
         Self { headers, ..self }
     }
 }
@@ -219,9 +221,8 @@ impl Operation {
             let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
             json!({ "name": name, "in": "query", "required": false, "schema": schema, "description": description })
         });
-        let in_head = self.headers.iter().map(|(name, description)| {
-            let schema = json!({ "type": "string" });
-            json!({ "name": name, "in": "header", "required": false, "schema": schema, "description": description })
+        let in_head = self.headers.iter().map(|HeaderParameter { name, description, schema }| {
+            json!({ "name": name, "in": "header", "required": false, "schema": schema(), "description": description })
         });
         in_path.chain(in_query).chain(in_head).collect()
     }

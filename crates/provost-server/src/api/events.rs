@@ -14,9 +14,11 @@ use provost_harness::{PlacedRecord, RunPosition};
 use provost_view::{GroupedRuns, LogEntry};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::NoParameters;
+use super::document::HeaderParameter;
 use super::extract::{NamedRun, Parameters as Query};
 use crate::app::{App, LOOK_EVERY, STREAMS_MAX};
 use crate::problem::Problem;
@@ -25,8 +27,11 @@ use crate::problem::Problem;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LAST_EVENT_ID: &str = "last-event-id";
 /// The headers that streams take.
-pub(crate) const HEADERS: &[(&str, &str)] =
-    &[(LAST_EVENT_ID, "The id of the last event that was heard; the stream goes on behind it")];
+pub(crate) const HEADERS: &[HeaderParameter] = &[HeaderParameter {
+    name: LAST_EVENT_ID,
+    description: "The id of the last event that was heard; the stream goes on behind it",
+    schema: || json!({ "type": "string" }),
+}];
 
 /// Which events.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -7,18 +7,35 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use provost_event::{RunId, SessionId};
-use provost_harness::{ForkRun, ResumeRun, RunStarts, RunStatus, StartError, StartRun, Work};
+use provost_harness::{
+    ForkRun, IDEMPOTENCY_KEY_CHARS_MAX, ResumeRun, RunStarts, RunStatus, StartError, StartRun, Work,
+};
 use provost_view::ViewVersion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Done;
+use super::document::HeaderParameter;
 use super::extract::{Body, NamedRun};
 use crate::app::App;
 use crate::problem::Problem;
 
 /// The header with the key under which a request counts once.
-pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The headers of a request that makes something new.
+pub(crate) const HEADERS: &[HeaderParameter] = &[HeaderParameter {
+    name: IDEMPOTENCY_KEY,
+    description: "The same request with the same key counts once, for a day; another request with it is refused",
+    schema: key_schema,
+}];
+
+/// Spaces around a header's value are no part of it.
+fn key_schema() -> Value {
+    let others = IDEMPOTENCY_KEY_CHARS_MAX.saturating_sub(2);
+    json!({ "type": "string", "pattern": format!("^[!-~]([ -~]{{0,{others}}}[!-~])?$") })
+}
 
 /// A run that a process works on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
