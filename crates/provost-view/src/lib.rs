@@ -78,6 +78,6 @@ pub use spending::{Spending, SpendingGroup, SpendingQuery, SpendingReport, Spend
 pub use status::{AwaitedProvider, CurrentStatus, ProviderWait, run_state, status_word, terminal_wait};
 pub use steps::{WorkflowStep, WorkflowStepState};
 pub use store::{CheckedStore, FoundProblem, KeptRun, PrunedRuns, RemovedRuns, SalvagedRun, StoreBackup};
-pub use timeline::{AgentTimeline, TimelineCall, TimelineEvent, TimelineItem, TimelineTurn};
+pub use timeline::{AgentTimeline, CallProgress, TimelineCall, TimelineEvent, TimelineItem, TimelineTurn};
 pub use version::{VIEW_VERSION, ViewVersion};
 pub use wait::{Wait, WaitLeft};

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use provost_event::{
     Block, CallId, ConversationEntry, Entry, GateEntry, GoalEntry, GoalFinding, HookDecision, LifecycleEntry,
-    MicroDollars, Record, Seq, SessionId, Timestamp, ToolCall, ToolEntry, ToolSpec, ToolStatus,
+    MicroDollars, Record, Seq, SessionId, Timestamp, ToolCall, ToolEntry, ToolFinished, ToolSpec, ToolStatus,
 };
-use provost_harness::{Backend, BackendError};
+use provost_harness::{Backend, BackendError, RunStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ViewVersion;
 use crate::status::READ_MAX;
+use crate::{StateMark, ViewVersion};
 
 /// Bytes of a call's arguments, and of its output, that are kept: the log has all.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
@@ -96,6 +96,36 @@ pub struct TimelineTurn {
     pub calls: Vec<TimelineCall>,
 }
 
+/// How far a tool call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallProgress {
+    /// It hasn't been started.
+    NotStarted,
+    /// It is started when it is approved.
+    NeedsApproval,
+    /// It runs.
+    Running,
+    /// Its agent stopped before it had a result.
+    Interrupted,
+    /// It has a result.
+    Finished,
+}
+
+impl CallProgress {
+    /// What it is called on screens.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::NotStarted => "not started",
+            Self::NeedsApproval => "needs approval",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Finished => "finished",
+        }
+    }
+}
+
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineCall {
@@ -105,12 +135,29 @@ pub struct TimelineCall {
     pub summary: String,
     /// Its arguments as JSON; of long ones the beginning.
     pub input: String,
+    /// How far it is.
+    pub progress: CallProgress,
     /// How it ended; null while it has no result.
     pub status: Option<ToolStatus>,
     /// What it answered; of a long text the beginning and the end. Null while it has no result.
     pub output: Option<String>,
     /// How long it took.
     pub duration_ms: Option<u64>,
+}
+
+impl TimelineCall {
+    /// The mark that stands for it.
+    #[must_use]
+    pub const fn mark(&self) -> StateMark {
+        match (self.progress, self.status) {
+            (_, Some(ToolStatus::Ok)) => StateMark::Finished,
+            (_, Some(_)) => StateMark::Failed,
+            (CallProgress::NeedsApproval, None) => StateMark::NeedsYou,
+            (CallProgress::Running | CallProgress::Finished, None) => StateMark::Working,
+            (CallProgress::Interrupted, None) => StateMark::Paused,
+            (CallProgress::NotStarted, None) => StateMark::Waiting,
+        }
+    }
 }
 
 impl AgentTimeline {
@@ -131,6 +178,10 @@ impl AgentTimeline {
             head = last.seq;
             records.iter().for_each(|record| reader.take(record));
         }
+        let summary = backend.get(session.run).await?;
+        if summary.is_none_or(|summary| summary.status != RunStatus::Running) {
+            reader.interrupt();
+        }
         let left_out = reader.items.len().saturating_sub(items_max);
         reader.items.drain(..left_out);
         Ok(Self { v: ViewVersion, session, head, left_out, items: reader.items })
@@ -142,6 +193,8 @@ struct Reader {
     items: Vec<TimelineItem>,
     /// Where the calls without a result are: the item, and the call in it.
     open: HashMap<CallId, (usize, usize)>,
+    /// The calls that need approval, by the entry that asks for it.
+    asked: HashMap<Seq, CallId>,
     /// The argument that stands for a call, by tool.
     summaries: HashMap<String, String>,
 }
@@ -170,19 +223,18 @@ impl Reader {
             Entry::Conversation(ConversationEntry::UserMessage(message)) => {
                 TimelineEvent::Said { by: message.by.clone(), text: text_of(&message.content) }
             }
-            Entry::Tool(ToolEntry::Finished(finished)) => {
-                let place = self.open.remove(&finished.call);
-                let call = place.and_then(|(item, call)| match &mut self.items.get_mut(item)?.what {
-                    TimelineEvent::Turn(turn) => turn.calls.get_mut(call),
-                    _ => None,
-                });
-                if let Some(call) = call {
-                    call.status = Some(finished.status);
-                    call.output = Some(cut(&finished.output));
-                    call.duration_ms = Some(finished.duration_ms);
-                }
-                return;
+            Entry::Tool(ToolEntry::Started(started)) => {
+                return self.progress(&started.call, CallProgress::Running);
             }
+            Entry::Gate(GateEntry::ApprovalRequested(request)) => {
+                self.asked.insert(record.seq, request.call.clone());
+                return self.progress(&request.call, CallProgress::NeedsApproval);
+            }
+            Entry::Gate(GateEntry::ApprovalResolved(resolved)) => {
+                let call = self.asked.remove(&resolved.asked);
+                return call.into_iter().for_each(|call| self.progress(&call, CallProgress::NotStarted));
+            }
+            Entry::Tool(ToolEntry::Finished(finished)) => return self.finish(finished),
             Entry::Gate(GateEntry::StopChecked(checked)) => TimelineEvent::StopHooks {
                 allowed: !checked.reports.iter().any(|report| {
                     matches!(
@@ -194,9 +246,11 @@ impl Reader {
             },
             Entry::Goal(GoalEntry::Verdict(verdict)) => goal(&verdict.finding),
             Entry::Lifecycle(LifecycleEntry::Paused(paused)) => {
+                self.interrupt();
                 TimelineEvent::Outcome { text: paused.outcome.to_string() }
             }
             Entry::Lifecycle(LifecycleEntry::Ended(ended)) => {
+                self.interrupt();
                 TimelineEvent::Outcome { text: ended.outcome.to_string() }
             }
             Entry::Lifecycle(LifecycleEntry::Resumed(_)) => TimelineEvent::Resumed,
@@ -211,6 +265,39 @@ impl Reader {
 }
 
 impl Reader {
+    fn open_call(&mut self, id: &CallId) -> Option<&mut TimelineCall> {
+        let (item, call) = *self.open.get(id)?;
+        match &mut self.items.get_mut(item)?.what {
+            TimelineEvent::Turn(turn) => turn.calls.get_mut(call),
+            _ => None,
+        }
+    }
+
+    fn progress(&mut self, id: &CallId, progress: CallProgress) {
+        if let Some(call) = self.open_call(id) {
+            call.progress = progress;
+        }
+    }
+
+    fn finish(&mut self, finished: &ToolFinished) {
+        if let Some(call) = self.open_call(&finished.call) {
+            call.progress = CallProgress::Finished;
+            call.status = Some(finished.status);
+            call.output = Some(cut(&finished.output));
+            call.duration_ms = Some(finished.duration_ms);
+        }
+        self.open.remove(&finished.call);
+    }
+
+    /// The agent has stopped: nothing runs any more.
+    fn interrupt(&mut self) {
+        for id in self.open.keys().cloned().collect::<Vec<_>>() {
+            if let Some(call) = self.open_call(&id).filter(|call| call.progress == CallProgress::Running) {
+                call.progress = CallProgress::Interrupted;
+            }
+        }
+    }
+
     fn call(&self, call: &ToolCall) -> TimelineCall {
         let input = call.input.text();
         let field = self.summaries.get(&call.name);
@@ -220,6 +307,7 @@ impl Reader {
             tool: call.name.clone(),
             summary: cut(summary),
             input: cut(input),
+            progress: CallProgress::NotStarted,
             status: None,
             output: None,
             duration_ms: None,

@@ -62,6 +62,9 @@ fn a_question_is_answered_once_and_the_run_goes_on() {
     assert_eq!(served.get("/v1/groups").json()["groups"][0]["group"], "needs_you");
     let inbox = served.get("/inbox").body;
     assert!(inbox.contains("echo published &gt;&gt; effects") && inbox.contains("(1) Inbox"), "{inbox}");
+    let call = || served.get(&format!("/v1/runs/{run}/timeline")).json()["items"][0]["calls"][0].clone();
+    assert_eq!(call()["progress"], "needs_approval");
+    assert!(served.get(&format!("/runs/{run}")).body.contains("<span class=\"res\">needs approval</span>"));
     let path = format!("/v1/runs/{run}/approvals/0/{}", waiting["asked"]);
     assert_eq!(served.post(&path, "{\"answer\":\"allow\",\"scope\":\"forever\"}").status, 400);
     assert_eq!(served.post(&path, "{\"answer\":\"allow\"}").status, 200);
@@ -74,8 +77,22 @@ fn a_question_is_answered_once_and_the_run_goes_on() {
     assert_eq!(served.post(&format!("/v1/runs/{run}/approvals/0/1"), "{\"answer\":\"deny\"}").status, 404);
     let ended = running.end();
     assert_eq!(ended.status, 0, "{ended:?}");
+    assert_eq!(call()["progress"], "finished");
     assert!(ended.stderr.contains("(provost serve)"), "the log names where the answer came from: {ended:?}");
     assert_eq!(std::fs::read_to_string(scene.path("work/effects")).unwrap(), "published\n");
+}
+
+#[test]
+fn a_call_runs_until_its_process_is_killed() {
+    let scene = Scene::scripted("answers: [{ tools: [{ shell: { command: sleep 600 } }] }]\n");
+    let running = scene.start(&["run", "wait"]);
+    let served = Served::start(&scene);
+    let run = until("it runs", || Some(served.get("/v1/runs").json()["runs"][0]["run"].as_str()?.to_owned()));
+    let call = || served.get(&format!("/v1/runs/{run}/timeline")).json()["items"][0]["calls"][0].clone();
+    until("the call runs", || (call()["progress"] == "running").then_some(()));
+    running.kill();
+    until("it is interrupted", || (call()["progress"] == "interrupted").then_some(()));
+    assert!(served.get(&format!("/runs/{run}")).body.contains("<span class=\"res\">interrupted</span>"));
 }
 
 #[test]

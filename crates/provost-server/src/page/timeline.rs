@@ -1,7 +1,6 @@
 //! What an agent did, turn by turn.
 
 use maud::{Markup, html};
-use provost_event::ToolStatus;
 use provost_view::{AgentTimeline, StateMark, TimelineCall, TimelineEvent, TimelineItem, TimelineTurn, safe};
 
 use super::parts::{clock, cut_lines, diff, foreign, foreign_line, mark, money, named_mark, tokens};
@@ -68,11 +67,7 @@ fn turn(item: &TimelineItem, turn: &TimelineTurn) -> Markup {
 }
 
 fn call(item: &TimelineItem, number: usize, call: &TimelineCall) -> Markup {
-    let state = match call.status {
-        None => StateMark::Working,
-        Some(ToolStatus::Ok) => StateMark::Finished,
-        Some(_) => StateMark::Failed,
-    };
+    let state = call.mark();
     let output = call.output.as_deref().unwrap_or_default();
     let is_failed = state == StateMark::Failed;
     html! {
@@ -81,7 +76,7 @@ fn call(item: &TimelineItem, number: usize, call: &TimelineCall) -> Markup {
                 svg.tw aria-hidden="true" { use href="#tw" {} }
                 (named_mark(state))
                 code.what.cut { b { (safe(&call.tool)) } " " (foreign_line(&call.summary)) }
-                span.res { @if let Some(ms) = call.duration_ms { (took(ms)) } @else { "running" } }
+                span.res { @if let Some(ms) = call.duration_ms { (took(ms)) } @else { (call.progress.label()) } }
             }
             @if let Some(diff) = diff(output, &call.tool) { (diff) } @else if !output.is_empty() { pre tabindex="0" { (folded(output)) } }
         }

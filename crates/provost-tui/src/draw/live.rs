@@ -1,6 +1,6 @@
 //! What an agent did, as lines: its words, its calls, the last lines of their outputs.
 
-use provost_event::{Seq, ToolStatus};
+use provost_event::Seq;
 use provost_view::{AgentTimeline, StateMark, TimelineCall, TimelineEvent, TimelineItem, TimelineTurn};
 use ratatui::text::{Line, Span};
 
@@ -112,13 +112,9 @@ impl Making {
     }
 
     fn call(&self, call: &TimelineCall, begin: String) -> Vec<Line<'static>> {
-        let state = match call.status {
-            None => StateMark::Working,
-            Some(ToolStatus::Ok) => StateMark::Finished,
-            Some(_) => StateMark::Failed,
-        };
+        let state = call.mark();
         let indent = width(&begin);
-        let result = call.duration_ms.map_or_else(|| "running".to_owned(), took);
+        let result = call.duration_ms.map_or_else(|| call.progress.label().to_owned(), took);
         let text = format!("{} {}", one_line(&call.tool), one_line(&call.summary));
         let room = self.columns.saturating_sub(indent + 2 + 1 + width(&result));
         let mut lines = vec![Line::from(vec![
