@@ -27,7 +27,9 @@ impl SqliteStore {
                 "DELETE FROM entries WHERE id IN (SELECT entries.id FROM pieces CROSS JOIN entries \
                  WHERE log IN ({logs}) AND entries.id >= start AND entries.id < stop AND actor = log)"
             ),
-            format!("DELETE FROM pieces WHERE log IN ({logs} UNION ALL SELECT -id FROM actors WHERE {OF_RUN})"),
+            format!(
+                "DELETE FROM pieces WHERE log IN ({logs} UNION ALL SELECT -id FROM actors WHERE {OF_RUN})"
+            ),
             format!("DELETE FROM effects WHERE run IN ({logs})"),
             format!("DELETE FROM posts WHERE actor IN ({logs})"),
             format!("DELETE FROM heads WHERE {OF_RUN}"),

@@ -10,7 +10,9 @@ use rusqlite::{ErrorCode, OptionalExtension as _, Params, Row, Statement, params
 
 use super::error::{Attempt, is_damage, storage};
 use super::open::BUSY_TIMEOUT;
-use super::{CachedHead, KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, count, int, log, pieces, sums, unsigned};
+use super::{
+    CachedHead, KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, count, int, log, pieces, sums, unsigned,
+};
 use provost_backend::log_begins;
 use provost_backend::{
     Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps,
@@ -22,7 +24,9 @@ impl SqliteStore {
         if let Some(known) = self.known.get(&actor) {
             return Ok(Some(*known));
         }
-        let Some(log::Log { id, head, chain, .. }) = log::find(&self.connection, actor)? else { return Ok(None) };
+        let Some(log::Log { id, head, chain, .. }) = log::find(&self.connection, actor)? else {
+            return Ok(None);
+        };
         let known = CachedHead { id, head, chain, is_longer: false };
         self.known.insert(actor, known);
         Ok(Some(known))

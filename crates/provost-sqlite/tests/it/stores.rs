@@ -4,7 +4,8 @@ use provost_backend::conformance::{check_shared_store, check_store};
 use provost_backend::{FileLeases, MemoryStore, NewEntry, OpenEffect, RunLeases as _, SessionStore as _};
 use provost_engine::Effect;
 use provost_event::{
-    ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Record, Seq, SessionId, Timestamp, UserMessage,
+    ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Record, Seq, SessionId, Timestamp,
+    UserMessage,
 };
 use provost_harness::BackendError;
 use provost_sqlite::SqliteStore;
@@ -137,7 +138,8 @@ fn a_commit_changes_few_pages() {
         let content = vec![Block::Text("Nothing was done. ".repeat(8))];
         let entry = ConversationEntry::UserMessage(UserMessage { content, by: "ann".to_owned() });
         let (at, elapsed) = (Timestamp(seq), Elapsed::default());
-        NewEntry::new(Record { actor, seq: Seq(seq), at, elapsed, entry: Entry::Conversation(entry) }).unwrap()
+        NewEntry::new(Record { actor, seq: Seq(seq), at, elapsed, entry: Entry::Conversation(entry) })
+            .unwrap()
     };
     let effect = |seq: u64| EffectId { actor: session, seq: Seq(seq) };
     let log = path.with_extension("db-wal");
