@@ -1,7 +1,8 @@
 //! In-memory actor states: folds of logs, kept while their runs are served.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
+use foldhash::HashMap;
 use provost_engine::Actor;
 use provost_event::{ActorKey, RunId, Seq};
 use provost_harness::BackendError;
@@ -58,12 +59,21 @@ impl Cache {
     ) -> Result<&mut Actor, BackendError> {
         self.used += 1;
         let (generation, used) = (self.generation, self.used);
-        let current = match self.states.remove(&key) {
-            Some(cached) if cached.generation == generation => Cached { used, ..cached },
-            Some(cached) => Cached { actor: catch_up(cached.actor, key, store)?, generation, used },
-            None => Cached { actor: read_back(key, store)?, generation, used },
+        let cached = match self.states.entry(key) {
+            Entry::Vacant(place) => place.insert(Cached { actor: read_back(key, store)?, generation, used }),
+            Entry::Occupied(mut place) => {
+                if place.get().generation != generation
+                    && let Err(error) = catch_up(&mut place.get_mut().actor, key, store)
+                {
+                    place.remove();
+                    return Err(error);
+                }
+                place.into_mut()
+            }
         };
-        Ok(&mut self.states.entry(key).insert_entry(current).into_mut().actor)
+        cached.generation = generation;
+        cached.used = used;
+        Ok(&mut cached.actor)
     }
 
     /// Drops the state of `key`, which differs from its log.
@@ -90,8 +100,9 @@ impl Cache {
 
 /// The state of `key` from its log: the newest snapshot and the entries after it, or else all entries.
 fn read_back(key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, BackendError> {
-    let restored = restore(key, store)?;
-    catch_up(restored.unwrap_or_else(|| Actor::new(key)), key, store)
+    let mut actor = restore(key, store)?.unwrap_or_else(|| Actor::new(key));
+    catch_up(&mut actor, key, store)?;
+    Ok(actor)
 }
 
 /// The state from the newest snapshot, if there is a usable one.
@@ -108,7 +119,7 @@ fn restore(key: ActorKey, store: &mut dyn SessionStore) -> Result<Option<Actor>,
 }
 
 /// Folds in the entries that `actor` hasn't seen.
-fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Result<Actor, BackendError> {
+fn catch_up(actor: &mut Actor, key: ActorKey, store: &mut dyn SessionStore) -> Result<(), BackendError> {
     let head = store.head(key)?;
     while actor.head() < head {
         let records = store.read(key, actor.head(), FOLD_AT_ONCE)?;
@@ -122,7 +133,7 @@ fn catch_up(mut actor: Actor, key: ActorKey, store: &mut dyn SessionStore) -> Re
     if actor.head() > head {
         return Err(unreadable(key, head.next(), "it was there and is gone"));
     }
-    Ok(actor)
+    Ok(())
 }
 
 fn unreadable(actor: ActorKey, seq: Seq, message: &str) -> BackendError {

@@ -1,11 +1,12 @@
 //! The latest commits, for subscribers: the live end of the logs that are served or watched.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use std::sync::Arc;
 
+use foldhash::{HashMap, HashSet};
 use provost_event::{ActorKey, Entry, LifecycleEntry, Record, RunId, Seq};
 use provost_harness::{PlacedRecord, RunPosition};
 use tokio::sync::watch;

@@ -7,10 +7,11 @@ mod import;
 mod mailbox;
 mod owned;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use foldhash::{HashMap, HashSet};
 use provost_engine::{Event, Now};
 use provost_event::{ActorKey, BudgetEntry, EffectId, Elapsed, Entry, RunId, Seq};
 use provost_harness::{BackendError, Clock, Posted};
@@ -92,9 +93,9 @@ impl Writer {
             feed,
             cache: Cache::default(),
             random: fastrand::Rng::new(),
-            owned: HashMap::new(),
+            owned: HashMap::default(),
             noted_at: Elapsed::default(),
-            behind: HashSet::new(),
+            behind: HashSet::default(),
             marker: None,
             outdated: false,
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, RunPosition};
 use rusqlite::Connection;
 
 use super::error::{Attempt, is_damage, storage};
@@ -190,10 +190,35 @@ impl Inspecting<'_> {
             }
             Err(error) => return Err(error),
         };
+        let before = self.entries;
         for actor in actors {
             self.log(actor)?;
         }
+        self.order(run, self.entries.saturating_sub(before))?;
         self.row(run)
+    }
+
+    /// Whether the order of a run's entries has as many as were read of its logs.
+    fn order(&mut self, run: RunId, entries: u64) -> Result<(), BackendError> {
+        let count = || {
+            let mut after = RunPosition::START;
+            let mut count = 0;
+            loop {
+                let places = read::order(self.connection, run, after, READ_MAX)?;
+                let Some(last) = places.last() else { return Ok(count) };
+                after = last.position;
+                count += places.len() as u64;
+            }
+        };
+        let problem = match count() {
+            Ok(count) if count >= entries => return Ok(()),
+            Ok(_) => "it lacks some of them".to_owned(),
+            Err(BackendError::Storage { message, .. }) => message,
+            Err(error) => return Err(error),
+        };
+        let problem = format!("the order of the entries of {run}: {problem}");
+        self.problems.push(StoreProblem::Structure(problem));
+        Ok(())
     }
 
     /// A log from its first entry on.

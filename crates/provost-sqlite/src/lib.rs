@@ -10,6 +10,7 @@ mod inspect;
 mod log;
 mod mailbox;
 mod open;
+mod pieces;
 mod presence;
 mod read;
 mod remove;
@@ -17,10 +18,10 @@ mod runs;
 mod sums;
 mod write;
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use provost_event::{ActorKey, Seq};
 use provost_harness::{BackendError, EntryChain};
 use rusqlite::Connection;
@@ -31,8 +32,8 @@ pub use backup::back_up;
 pub use count::Loss;
 pub use inspect::{Inspection, StoreProblem, inspect};
 
-/// Maximum actors whose numbers a connection caches; above that it drops all of them. More than the agents of the
-/// largest runs: otherwise nearly every entry would need a lookup.
+/// Maximum actors whose numbers a connection caches from one transaction to the next; above that it drops all of them.
+/// More than the agents of the largest runs: otherwise nearly every entry would need a lookup.
 const KNOWN_ACTORS_MAX: usize = 65_536;
 
 /// Stores everything in one SQLite database, leases as lock files in the folder `locks` beside it, and sockets for
@@ -45,6 +46,8 @@ pub struct SqliteStore {
     /// How its readers open it.
     for_reading: fn(&Path) -> Result<Connection, BackendError>,
     known: HashMap<ActorKey, CachedHead>,
+    /// The row after the last piece of a log, by the log's number.
+    piece_ends: HashMap<i64, i64>,
     marker: u64,
     /// How many entries have been committed, in a file beside the database.
     count: count::EntryCount,
@@ -52,8 +55,8 @@ pub struct SqliteStore {
     next_entry: Option<i64>,
     /// The last entry of this transaction.
     appended: Option<(ActorKey, Seq)>,
-    /// Where the logs that this transaction appended to end; written with it, once for each log.
-    new_heads: HashMap<ActorKey, CachedHead>,
+    /// The logs that this transaction appended to: where they end is written with it, once for each.
+    longer: Vec<ActorKey>,
 }
 
 /// Reads a database that [`SqliteStore`] writes.
@@ -67,6 +70,8 @@ struct CachedHead {
     id: i64,
     head: Seq,
     chain: EntryChain,
+    /// Whether this transaction has appended to it.
+    is_longer: bool,
 }
 
 impl SqliteStore {
@@ -105,11 +110,12 @@ impl SqliteStore {
             count: count::EntryCount::beside(&path),
             path,
             for_reading,
-            known: HashMap::new(),
+            known: HashMap::default(),
+            piece_ends: HashMap::default(),
             marker: 0,
             next_entry: None,
             appended: None,
-            new_heads: HashMap::new(),
+            longer: Vec::new(),
         }
     }
 

@@ -41,7 +41,11 @@ pub(super) fn find(connection: &Connection, actor: ActorKey) -> Result<Option<Lo
     let Some(id) = id else { return Ok(None) };
     let none = Log { id, head: Seq::START, chain: EntryChain::new(), is_recorded: true };
     let last = connection
-        .prepare_cached("SELECT seq, chain FROM entries WHERE actor = ?1 ORDER BY seq DESC LIMIT 1")
+        .prepare_cached(
+            "SELECT entries.seq, entries.chain \
+             FROM (SELECT start, stop FROM pieces WHERE log = ?1 ORDER BY seq DESC LIMIT 1) CROSS JOIN entries \
+             WHERE entries.id >= start AND entries.id < stop AND entries.actor = ?1 ORDER BY entries.id DESC LIMIT 1",
+        )
         .and_then(|mut statement| {
             let read = |row: &Row<'_>| Ok((unsigned(row.get(0)?), chain(row, 1)?));
             statement.query_row([id], read).optional()
@@ -149,8 +153,10 @@ pub(super) fn page(
 ) -> Result<Page, BackendError> {
     let mut statement = connection
         .prepare_cached(
-            "SELECT seq, v, at, elapsed, kind, body, chain, state FROM entries \
-             WHERE actor = ?1 AND seq >= ?2 ORDER BY seq LIMIT ?3",
+            "SELECT entries.seq, v, at, elapsed, kind, body, chain, state FROM pieces CROSS JOIN entries \
+             WHERE log = ?1 AND pieces.seq >= coalesce((SELECT max(seq) FROM pieces WHERE log = ?1 AND seq <= ?2), 0) \
+             AND entries.id >= start AND entries.id < stop AND actor = ?1 AND entries.seq >= ?2 \
+             ORDER BY pieces.seq, entries.id LIMIT ?3",
         )
         .attempt(ATTEMPT)?;
     let limit = i64::try_from(max).unwrap_or(i64::MAX).saturating_add(1);

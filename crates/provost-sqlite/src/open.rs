@@ -13,7 +13,7 @@ use provost_backend::folder;
 
 const ATTEMPT: &str = "open the store";
 /// The version of the tables, stored in the database's `user_version`; 0 is a database without tables.
-const SCHEMA_VERSION: i64 = 9;
+const SCHEMA_VERSION: i64 = 10;
 const SCHEMA: &str = include_str!("schema.sql");
 /// How long a statement waits for another process's transaction.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
 use provost_harness::{BackendError, PlacedEntry, RunCursor, RunPosition};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::error::Attempt;
-use super::{SqliteReader, SqliteStore, int, log, runs, unsigned};
+use super::{SqliteReader, SqliteStore, int, log, pieces, runs, unsigned};
 use provost_backend::blob_id;
 use provost_backend::{StoreReader, StoredRun};
 
@@ -125,7 +125,7 @@ pub(super) fn actors(connection: &Connection, run: RunId) -> Result<Vec<ActorKey
     // Sessions are named `RUN.NUMBER`; `/` follows `.` in character order.
     let sql = "SELECT key FROM heads WHERE (key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/')) \
                UNION SELECT key FROM actors WHERE (key = ?1 OR (key > ?1 || '.' AND key < ?1 || '/')) \
-               AND EXISTS (SELECT 1 FROM entries WHERE entries.actor = actors.id)";
+               AND EXISTS (SELECT 1 FROM pieces WHERE pieces.log = actors.id)";
     let mut statement = connection.prepare_cached(sql).attempt(ATTEMPT)?;
     let keys = statement.query_map([run.to_string()], |row| row.get::<_, String>(0)).attempt(ATTEMPT)?;
     let keys = keys.collect::<Result<Vec<_>, _>>().attempt(ATTEMPT)?;
@@ -135,20 +135,23 @@ pub(super) fn actors(connection: &Connection, run: RunId) -> Result<Vec<ActorKey
 }
 
 /// The numbers of the entries count those of all runs; within a run they are its order.
-fn order(
+pub(super) fn order(
     connection: &Connection,
     run: RunId,
     after: RunPosition,
     max: usize,
 ) -> Result<Vec<PlacedEntry>, BackendError> {
     const ATTEMPT: &str = "read the order of a run's entries";
-    let sql = "SELECT entries.id, actors.key, entries.seq FROM entries INDEXED BY run_order \
-               JOIN actors ON actors.id = entries.actor \
-               WHERE entries.run = (SELECT id FROM actors WHERE key = ?1) AND entries.id > ?2 \
-               ORDER BY entries.id LIMIT ?3";
+    let Some(number) = number(connection, run).attempt(ATTEMPT)? else { return Ok(Vec::new()) };
+    let sql = "SELECT entries.id, actors.key, entries.seq FROM pieces CROSS JOIN entries \
+               CROSS JOIN actors ON actors.id = entries.actor \
+               WHERE log = ?1 AND pieces.seq >= coalesce((SELECT max(seq) FROM pieces WHERE log = ?1 AND seq <= ?3), 0) \
+               AND entries.id >= start AND entries.id < stop AND run = ?2 AND entries.id > ?3 \
+               ORDER BY pieces.seq, entries.id LIMIT ?4";
     let mut statement = connection.prepare_cached(sql).attempt(ATTEMPT)?;
     let max = i64::try_from(max).unwrap_or(i64::MAX);
-    let mut rows = statement.query(params![run.to_string(), int(after.0), max]).attempt(ATTEMPT)?;
+    let of = (pieces::of_run(number), number, int(after.0), max);
+    let mut rows = statement.query(of).attempt(ATTEMPT)?;
     let mut places = Vec::new();
     while let Some(row) = rows.next().attempt(ATTEMPT)? {
         let read = || {
@@ -164,13 +167,25 @@ fn order(
 }
 
 fn run_head(connection: &Connection, run: RunId) -> Result<RunPosition, BackendError> {
-    let sql = "SELECT id FROM entries INDEXED BY run_order \
-               WHERE run = (SELECT id FROM actors WHERE key = ?1) ORDER BY id DESC LIMIT 1";
+    const ATTEMPT: &str = "find the end of a run's entries";
+    let Some(number) = number(connection, run).attempt(ATTEMPT)? else { return Ok(RunPosition::START) };
+    let sql = "SELECT id FROM (SELECT start, stop FROM pieces WHERE log = ?1 ORDER BY seq DESC LIMIT 1) \
+               CROSS JOIN entries WHERE id >= start AND id < stop AND run = ?2 ORDER BY id DESC LIMIT 1";
     connection
         .prepare_cached(sql)
-        .and_then(|mut statement| statement.query_row([run.to_string()], |row| row.get(0)).optional())
+        .and_then(|mut statement| {
+            statement.query_row([pieces::of_run(number), number], |row| row.get(0)).optional()
+        })
         .map(|id| id.map_or(RunPosition::START, |id| RunPosition(unsigned(id))))
-        .attempt("find the end of a run's entries")
+        .attempt(ATTEMPT)
+}
+
+/// The number of a run's own log.
+fn number(connection: &Connection, run: RunId) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT id FROM actors WHERE key = ?1")?
+        .query_row([run.to_string()], |row| row.get(0))
+        .optional()
 }
 
 fn blob(connection: &Connection, id: &BlobId) -> Result<Option<Vec<u8>>, BackendError> {

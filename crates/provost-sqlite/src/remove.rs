@@ -23,7 +23,13 @@ impl SqliteStore {
             .attempt(ATTEMPT)?;
         let logs = format!("SELECT id FROM actors WHERE {OF_RUN}");
         let tables = [
-            format!("DELETE FROM entries WHERE actor IN ({logs})"),
+            format!(
+                "DELETE FROM entries WHERE id IN (SELECT entries.id FROM pieces CROSS JOIN entries \
+                 WHERE log IN ({logs}) AND entries.id >= start AND entries.id < stop AND actor = log)"
+            ),
+            format!(
+                "DELETE FROM pieces WHERE log IN ({logs} UNION ALL SELECT -id FROM actors WHERE {OF_RUN})"
+            ),
             format!("DELETE FROM effects WHERE run IN ({logs})"),
             format!("DELETE FROM posts WHERE actor IN ({logs})"),
             format!("DELETE FROM heads WHERE {OF_RUN}"),
@@ -35,8 +41,9 @@ impl SqliteStore {
         for sql in tables {
             self.connection.execute(&sql, params![name]).attempt(ATTEMPT)?;
         }
-        self.known.clear();
-        self.new_heads.retain(|actor, _| actor.run() != run);
+        self.known.retain(|actor, _| actor.run() != run);
+        self.longer.retain(|actor| actor.run() != run);
+        self.piece_ends.clear();
         self.next_entry = None;
         Ok(())
     }

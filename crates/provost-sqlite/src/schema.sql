@@ -4,10 +4,10 @@ CREATE TABLE actors (
     key TEXT NOT NULL UNIQUE
 ) STRICT;
 
--- The logs, in the order in which they were written: what many sessions write at once shares pages. The index
--- tells whose they are. id: counts all entries that were ever written, and never a number twice; in this order the
--- entries of a run are shown. run: the number of the run's own actor. body: the entry's own fields
--- as JSON, written in format v. chain: the hash of the log up to here. state: of a snapshot, the hash of its body.
+-- The logs, in the order in which they were written: what many sessions write at once shares pages. id: counts all
+-- entries that were ever written, and never a number twice; in this order the entries of a run are shown. run: the number
+-- of the run's own actor. body: the entry's own fields as JSON, written in format v. chain: the hash of the log up to
+-- here. state: of a snapshot, the hash of its body.
 CREATE TABLE entries (
     id      INTEGER PRIMARY KEY,
     run     INTEGER NOT NULL,
@@ -19,12 +19,19 @@ CREATE TABLE entries (
     kind    TEXT NOT NULL,
     body    TEXT NOT NULL,
     chain   BLOB NOT NULL,
-    state   BLOB,
-    UNIQUE (actor, seq)
+    state   BLOB
 ) STRICT;
 
--- The entries of a run, of all its logs, by id.
-CREATE INDEX run_order ON entries (run);
+-- The stretches of entries in which those of a log are: from the id start, which is the log's entry seq, to before the
+-- id stop. Those of one log don't overlap. log: the log's number; the run's own, negative, for the entries of all
+-- logs of a run, and seq is an id then. An index with each entry would change two more pages with each commit.
+CREATE TABLE pieces (
+    log   INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    stop  INTEGER NOT NULL,
+    PRIMARY KEY (log, seq)
+) STRICT, WITHOUT ROWID;
 
 -- Where each log's snapshots are. The kind is the one that such entries have in the log.
 CREATE INDEX snapshots ON entries (actor, seq) WHERE kind = 'snapshot';

@@ -6,11 +6,13 @@ use std::time::Duration;
 use provost_engine::Effect;
 use provost_event::{ActorKey, BlobId, EffectId, Entry, FORMAT_VERSION, LifecycleEntry, RunId, Seq};
 use provost_harness::{BackendError, ChainLink, EntryChain, RunPosition};
-use rusqlite::{ErrorCode, OptionalExtension as _, Params, Row, params};
+use rusqlite::{ErrorCode, OptionalExtension as _, Params, Row, Statement, params};
 
 use super::error::{Attempt, is_damage, storage};
 use super::open::BUSY_TIMEOUT;
-use super::{CachedHead, KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, count, int, log, sums, unsigned};
+use super::{
+    CachedHead, KNOWN_ACTORS_MAX, SqliteReader, SqliteStore, count, int, log, pieces, sums, unsigned,
+};
 use provost_backend::log_begins;
 use provost_backend::{
     Mailbox, NewEntry, OpenEffect, RunLeases, SessionStore, StoreReader, StoredRun, WakeUps,
@@ -19,15 +21,15 @@ use provost_backend::{
 impl SqliteStore {
     /// The data of an actor that has a number.
     pub(super) fn find(&mut self, actor: ActorKey) -> Result<Option<CachedHead>, BackendError> {
-        if let Some(known) = self.new_heads.get(&actor).or_else(|| self.known.get(&actor)) {
+        if let Some(known) = self.known.get(&actor) {
             return Ok(Some(*known));
         }
-        let found = log::find(&self.connection, actor)?;
-        let found = found.map(|log| CachedHead { id: log.id, head: log.head, chain: log.chain });
-        if let Some(known) = found {
-            self.remember(actor, known);
-        }
-        Ok(found)
+        let Some(log::Log { id, head, chain, .. }) = log::find(&self.connection, actor)? else {
+            return Ok(None);
+        };
+        let known = CachedHead { id, head, chain, is_longer: false };
+        self.known.insert(actor, known);
+        Ok(Some(known))
     }
 
     /// The data of an actor; one without a number gets one.
@@ -37,8 +39,8 @@ impl SqliteStore {
         }
         self.execute("INSERT INTO actors (key) VALUES (?1)", [actor.to_string()], "add a log")?;
         let id = self.connection.last_insert_rowid();
-        let known = CachedHead { id, head: Seq::START, chain: EntryChain::new() };
-        self.remember(actor, known);
+        let known = CachedHead { id, head: Seq::START, chain: EntryChain::new(), is_longer: false };
+        self.known.insert(actor, known);
         Ok(known)
     }
 
@@ -50,17 +52,16 @@ impl SqliteStore {
             .map(unsigned)
             .attempt("look for changes")?;
         if std::mem::replace(&mut self.marker, marker) != marker {
-            self.known.clear();
-            self.next_entry = None;
+            self.forget();
         }
         Ok(marker)
     }
 
-    fn remember(&mut self, actor: ActorKey, known: CachedHead) {
-        if self.known.len() >= KNOWN_ACTORS_MAX {
-            self.known.clear();
-        }
-        self.known.insert(actor, known);
+    /// Drops what may have changed.
+    fn forget(&mut self) {
+        self.known.clear();
+        self.piece_ends.clear();
+        self.next_entry = None;
     }
 
     pub(super) fn execute(
@@ -81,33 +82,6 @@ impl SqliteStore {
         Ok((run, self.find_or_add(id.actor)?.id, int(id.seq.0)))
     }
 
-    fn insert_entry(&mut self, entry: NumberedEntry<'_>) -> rusqlite::Result<i64> {
-        let record = &entry.entry.record;
-        let state = matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)))
-            .then(|| entry.chain.hash_of_state(&entry.link));
-        let number = self.next_entry()?;
-        self.connection
-            .prepare_cached(
-                "INSERT INTO entries (id, run, actor, seq, v, at, elapsed, kind, body, chain, state) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            )?
-            .execute(params![
-                number,
-                entry.run,
-                entry.log,
-                int(record.seq.0),
-                FORMAT_VERSION,
-                int(record.at.0),
-                int(record.elapsed.0),
-                entry.link.kind,
-                entry.link.body,
-                entry.chain.as_bytes(),
-                state
-            ])?;
-        self.next_entry = Some(number.saturating_add(1));
-        Ok(number)
-    }
-
     /// The number of the next entry, never used before.
     fn next_entry(&self) -> rusqlite::Result<i64> {
         match self.next_entry {
@@ -118,7 +92,7 @@ impl SqliteStore {
 
     fn put_head(&self, actor: &str, known: CachedHead) -> Result<(), BackendError> {
         const ATTEMPT: &str = "append to a log";
-        let CachedHead { id, head, chain } = known;
+        let CachedHead { id, head, chain, .. } = known;
         let sum = sums::of_head(actor, id, head, &chain);
         let row = params![actor, id, int(head.0), chain.as_bytes(), sum];
         let sql = "UPDATE heads SET actor = ?2, head = ?3, chain = ?4, sum = ?5 WHERE key = ?1";
@@ -155,6 +129,8 @@ impl SqliteStore {
 
 /// An entry to be written.
 struct NumberedEntry<'a> {
+    /// Its row.
+    id: i64,
     /// The number of the run's own log.
     run: i64,
     /// The log's number.
@@ -163,6 +139,31 @@ struct NumberedEntry<'a> {
     link: ChainLink<'a>,
     /// The hash of the log up to it.
     chain: EntryChain,
+}
+
+impl NumberedEntry<'_> {
+    const INSERT: &'static str = "INSERT INTO entries (id, run, actor, seq, v, at, elapsed, kind, body, chain, state) \
+                                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+
+    fn insert(&self, statement: &mut Statement<'_>) -> rusqlite::Result<usize> {
+        let Self { id, run, log, entry, link, chain } = self;
+        let record = &entry.record;
+        let state = matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Snapshot(_)))
+            .then(|| chain.hash_of_state(link));
+        statement.execute(params![
+            id,
+            run,
+            log,
+            int(record.seq.0),
+            FORMAT_VERSION,
+            int(record.at.0),
+            int(record.elapsed.0),
+            link.kind,
+            link.body,
+            chain.as_bytes(),
+            state
+        ])
+    }
 }
 
 const PUT_RUN: &str = "update the list of runs";
@@ -187,14 +188,21 @@ impl SessionStore for SqliteStore {
 
     fn begin(&mut self) -> Result<(), BackendError> {
         self.execute("BEGIN IMMEDIATE", [], "begin to write")?;
-        self.read_marker().map(drop)
+        self.read_marker()?;
+        if self.known.len() > KNOWN_ACTORS_MAX {
+            self.forget();
+        }
+        Ok(())
     }
 
     fn commit(&mut self) -> Result<(), BackendError> {
-        for (actor, known) in &self.new_heads {
-            self.put_head(&actor.to_string(), *known)?;
+        for actor in std::mem::take(&mut self.longer) {
+            if let Some(known) = self.known.get_mut(&actor) {
+                known.is_longer = false;
+                let known = *known;
+                self.put_head(&actor.to_string(), known)?;
+            }
         }
-        self.new_heads.clear();
         self.execute("COMMIT", [], "write to the log")?;
         if let (Some(last), Some(next)) = (self.appended.take(), self.next_entry) {
             self.count.write(next.saturating_sub(1), last);
@@ -203,10 +211,9 @@ impl SessionStore for SqliteStore {
     }
 
     fn rollback(&mut self) {
-        self.known.clear();
-        self.next_entry = None;
+        self.forget();
         self.appended = None;
-        self.new_heads.clear();
+        self.longer.clear();
         // After some failures SQLite has rolled back by itself.
         if !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -239,6 +246,7 @@ impl SessionStore for SqliteStore {
         expected: Seq,
         entries: &[NewEntry],
     ) -> Result<RunPosition, BackendError> {
+        const ATTEMPT: &str = "append to a log";
         let run = self.find_or_add(ActorKey::Run(actor.run()))?.id;
         let known = self.find_or_add(actor)?;
         let before = if known.head.is_start() { log_begins(entries) } else { known.head };
@@ -248,8 +256,10 @@ impl SessionStore for SqliteStore {
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return Ok(RunPosition::START);
         };
-        let mut position = RunPosition::START;
+        let start = self.next_entry().attempt(ATTEMPT)?;
+        let mut next = start;
         let name = actor.to_string();
+        let mut statement = self.connection.prepare_cached(NumberedEntry::INSERT).attempt(ATTEMPT)?;
         let mut chain =
             if known.head.is_start() { EntryChain::before(&first.record.entry) } else { known.chain };
         for entry in entries {
@@ -263,14 +273,20 @@ impl SessionStore for SqliteStore {
                 body: &entry.body,
             };
             chain.link(&link);
-            let numbered = NumberedEntry { run, log: known.id, entry, link, chain };
-            position = RunPosition(unsigned(self.insert_entry(numbered).attempt("append to a log")?));
+            let numbered = NumberedEntry { id: next, run, log: known.id, entry, link, chain };
+            numbered.insert(&mut statement).attempt(ATTEMPT)?;
+            next = next.saturating_add(1);
         }
-        let known = CachedHead { head: last.record.seq, chain, ..known };
-        self.new_heads.insert(actor, known);
-        self.remember(actor, known);
-        self.appended = Some((actor, known.head));
-        Ok(position)
+        drop(statement);
+        self.next_entry = Some(next);
+        self.note_pieces(known.id, int(first.record.seq.0), start..next)?;
+        self.note_pieces(pieces::of_run(run), start, start..next)?;
+        if !known.is_longer {
+            self.longer.push(actor);
+        }
+        self.known.insert(actor, CachedHead { head: last.record.seq, chain, is_longer: true, ..known });
+        self.appended = Some((actor, last.record.seq));
+        Ok(RunPosition(unsigned(next.saturating_sub(1))))
     }
 
     fn put_effect(&mut self, open: &OpenEffect) -> Result<(), BackendError> {

@@ -1,8 +1,9 @@
 //! The task that has the effects of one run performed: starts them, stops them, fires timers, posts results.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use futures::future::BoxFuture;
 use provost_engine::{Effect, Event, RunEvent, SessionEvent};
 use provost_event::{ActorKey, EffectId, Elapsed, Seq};
@@ -62,7 +63,7 @@ impl Task {
             orders,
             failure,
             tasks: JoinSet::new(),
-            begun: HashMap::new(),
+            begun: HashMap::default(),
             timers: BTreeSet::new(),
             alarm: None,
             firing: false,

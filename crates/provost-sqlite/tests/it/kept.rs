@@ -146,6 +146,10 @@ async fn all_that_is_damaged_is_named_and_what_is_derived_is_no_loss() {
     };
     assert_eq!((*actor, *seq), (session, Seq(4)));
     assert_eq!(found.damaged_runs().into_iter().collect::<Vec<_>>(), [run(2)]);
+    change(&format!("DELETE FROM pieces WHERE log = -(SELECT id FROM actors WHERE key = '{}')", run(1)));
+    let order = format!("the database: the order of the entries of {}: it lacks some of them", run(1));
+    let found = inspect(&database(&folder)).unwrap();
+    assert!(found.problems.iter().any(|problem| problem.to_string() == order), "{:?}", found.problems);
     assert!(export(&again, 1).await.contains("output 1"), "the other runs are whole");
 }
 

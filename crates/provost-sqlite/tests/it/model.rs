@@ -9,7 +9,7 @@ use provost_event::{
     ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Json, LifecycleEntry, MicroDollars, Record,
     Seq, SessionId, Snapshot, Timestamp, UserMessage,
 };
-use provost_harness::BackendError;
+use provost_harness::{BackendError, RunPosition};
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
 
@@ -60,6 +60,8 @@ struct Transaction {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Model {
     logs: BTreeMap<u8, u64>,
+    /// All entries, as they were appended.
+    order: Vec<(u8, u64)>,
     effects: BTreeMap<EffectId, OpenEffect>,
     posts: BTreeSet<(u8, u8)>,
     runs: BTreeMap<u8, StoredRun>,
@@ -82,7 +84,7 @@ fn effect_id(actor: u8, seq: u64) -> EffectId {
 fn write() -> impl Strategy<Value = Write> {
     let actor = || 0..ACTORS;
     prop_oneof![
-        4 => (actor(), prop_oneof![9 => Just(0_i64), 1 => -2..3_i64], 0..4_u8)
+        4 => (actor(), prop_oneof![9 => Just(0_i64), 1 => -2..3_i64], prop_oneof![5 => 0..4_u8, 1 => 20..100_u8])
             .prop_map(|(actor, off, count)| Write::Append { actor, off, count }),
         3 => (actor(), 0..5_u64, prop::option::of(1..3_u64)).prop_map(|(actor, seq, epoch)| Write::Put { actor, seq, epoch }),
         2 => (actor(), 0..5_u64).prop_map(|(actor, seq)| Write::Close { actor, seq }),
@@ -144,6 +146,7 @@ fn apply(write: &Write, model: &mut Model, store: &mut dyn SessionStore) {
                 appended.unwrap();
                 if count > 0 {
                     model.logs.insert(actor, head + u64::from(count));
+                    model.order.extend((head + 1..=head + u64::from(count)).map(|seq| (actor, seq)));
                 }
             } else {
                 assert!(matches!(appended, Err(BackendError::Conflict { .. })), "{appended:?}");
@@ -202,6 +205,15 @@ fn compare(model: &Model, store: &mut dyn SessionStore) {
         let actors =
             (0..ACTORS).filter(|actor| key(*actor).run() == id && model.logs.contains_key(actor)).map(key);
         assert_eq!(store.actors(id).unwrap(), actors.collect::<Vec<_>>());
+        let order = model.order.iter().map(|(actor, seq)| (key(*actor), Seq(*seq)));
+        let order = order.filter(|(actor, _)| actor.run() == id).collect::<Vec<_>>();
+        let places = store.order(id, RunPosition::START, usize::MAX).unwrap();
+        assert_eq!(places.iter().map(|place| (place.actor, place.seq)).collect::<Vec<_>>(), order);
+        assert_eq!(store.run_head(id).unwrap(), places.last().map(|last| last.position).unwrap_or_default());
+        let middle = places.len() / 2;
+        let piece = places.iter().skip(middle + 1).take(9).copied().collect::<Vec<_>>();
+        let after = places.get(middle).map(|place| place.position).unwrap_or_default();
+        assert_eq!(store.order(id, after, 9).unwrap(), piece);
     }
     let mut runs = model.runs.values().cloned().collect::<Vec<_>>();
     runs.sort_by_key(|run| std::cmp::Reverse((run.started_at, run.run)));

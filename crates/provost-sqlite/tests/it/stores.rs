@@ -1,10 +1,17 @@
 //! Stores by themselves.
 
 use provost_backend::conformance::{check_shared_store, check_store};
-use provost_backend::{FileLeases, MemoryStore, RunLeases as _};
+use provost_backend::{FileLeases, MemoryStore, NewEntry, OpenEffect, RunLeases as _, SessionStore as _};
+use provost_engine::Effect;
+use provost_event::{
+    ActorKey, Block, ConversationEntry, EffectId, Elapsed, Entry, Record, Seq, SessionId, Timestamp,
+    UserMessage,
+};
 use provost_harness::BackendError;
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
+
+use crate::support::run;
 
 #[test]
 fn memory_is_a_store() {
@@ -38,11 +45,11 @@ fn a_newer_database_is_refused_with_advice() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("provost.db");
     drop(SqliteStore::open(&path).unwrap());
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 10).unwrap();
+    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 11).unwrap();
     let error = SqliteStore::open(&path).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "can't open the store: its version is 10; this Provost knows version 9 (use a newer Provost)"
+        "can't open the store: its version is 11; this Provost knows version 10 (use a newer Provost)"
     );
 }
 
@@ -57,7 +64,7 @@ fn an_older_database_is_refused_with_advice_and_left_as_it_was() {
     let error = SqliteStore::open(&path).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "can't open the store: its version is 1; this Provost knows version 9 (move it away: a new one is made, and the \
+        "can't open the store: its version is 1; this Provost knows version 10 (move it away: a new one is made, and the \
          Provost that made it still reads it)"
     );
     let count = |table: &str| {
@@ -117,4 +124,39 @@ fn many_who_claim_and_look_never_both_have_it() {
         0,
         "no lock file is left behind"
     );
+}
+
+/// Two appends, an effect closed and one opened, as in half a turn.
+#[test]
+fn a_commit_changes_few_pages() {
+    const COMMITS: u64 = 150;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("provost.db");
+    let mut store = SqliteStore::open(&path).unwrap();
+    let (run, session) = (ActorKey::from(run(1)), ActorKey::from(SessionId::root(run(1))));
+    let entry = |actor: ActorKey, seq: u64| {
+        let content = vec![Block::Text("Nothing was done. ".repeat(8))];
+        let entry = ConversationEntry::UserMessage(UserMessage { content, by: "ann".to_owned() });
+        let (at, elapsed) = (Timestamp(seq), Elapsed::default());
+        NewEntry::new(Record { actor, seq: Seq(seq), at, elapsed, entry: Entry::Conversation(entry) })
+            .unwrap()
+    };
+    let effect = |seq: u64| EffectId { actor: session, seq: Seq(seq) };
+    let log = path.with_extension("db-wal");
+    let before = log.metadata().unwrap().len();
+    for commit in 1..=COMMITS {
+        store.begin().unwrap();
+        for actor in [run, session] {
+            let (before, last) = (Seq(2 * (commit - 1)), 2 * commit);
+            store.append(actor, before, &[entry(actor, last - 1), entry(actor, last)]).unwrap();
+        }
+        store.close_effect(effect(commit - 1)).unwrap();
+        let timer = Effect::Timer { due: Timestamp(commit), remaining_ms: 1 };
+        let open = OpenEffect { id: effect(commit), effect: timer, epoch: Some(1), abort: false };
+        store.put_effect(&open).unwrap();
+        store.commit().unwrap();
+    }
+    let pages = (log.metadata().unwrap().len() - before) / 4120;
+    eprintln!("{pages} pages in {COMMITS} commits");
+    assert!(pages < 5 * COMMITS, "{pages} pages in {COMMITS} commits");
 }
