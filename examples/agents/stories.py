@@ -203,7 +203,7 @@ class SignIn(Story):
     exec_settings = 'idle_time = "20s"\n'
     login = False
     limit = 90
-    without = ("opencode", "aider", "pi")
+    without = ("opencode", "aider", "pi", "copilot", "cline", "vibe")
     without_gateway = True
 
     def verify(self, case, status):
