@@ -92,6 +92,44 @@ def pi(home, _work, url):
     return ["--provider", "scripted", "--model", "scripted"], {}
 
 
+def copilot(_home, _work, url):
+    fixed = {"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_MODEL": "scripted"}
+    own = {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "none"}
+    return [], {**fixed, **(own if url else {})}
+
+
+def cline(home, _work, url):
+    settings = {"provider": "openai-compatible", "apiKey": "none", "model": "scripted", "baseUrl": f"{url}/v1"}
+    provider = {"settings": settings, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+    write(f"{home}/.cline/data/settings/providers.json", {
+        "version": 1, "lastUsedProvider": "openai-compatible", "modes": {},
+        "providers": {"openai-compatible": provider},
+    })
+    # An offer that hides its composer once.
+    write(f"{home}/.cline/data/settings/cli-notices.json", {"shown": {"cline-cli-cline-pass-intro": True}})
+    return [], {}
+
+
+def vibe(home, _work, url):
+    write(f"{home}/.vibe/config.toml", f"""
+active_model = "scripted"
+enable_telemetry = false
+enable_update_checks = false
+enable_auto_update = false
+[[providers]]
+name = "scripted"
+api_base = "{url}/v1"
+api_key_env_var = "SCRIPTED_KEY"
+api_style = "openai"
+backend = "generic"
+[[models]]
+name = "scripted"
+provider = "scripted"
+alias = "scripted"
+""")
+    return [], {"SCRIPTED_KEY": "none"}
+
+
 # Name: its package, and what sets it up: (home, work folder, provider's address, or None for the gateway's) ->
 # (arguments, variables).
 AGENTS = {
@@ -101,10 +139,16 @@ AGENTS = {
     "opencode": ("opencode-ai", opencode),
     "aider": ("aider-chat", aider),
     "pi": ("@mariozechner/pi-coding-agent", pi),
+    "copilot": ("@github/copilot", copilot),
+    "cline": ("cline", cline),
+    "vibe": ("mistral-vibe", vibe),
 }
 
+# Those of Python; the others are of npm.
+OF_PYTHON = ("aider", "vibe")
+
 # Those whose profiles don't say how they are pointed to the gateway.
-PAST_GATEWAY = ("pi",)
+PAST_GATEWAY = ("pi", "cline", "vibe")
 
 
 def without_login(name, home):
@@ -117,8 +161,8 @@ def install(name, folder):
     """Its program, installed below the folder if it isn't there yet."""
     package, _ = AGENTS[name]
     place = os.path.join(folder, name)
-    if name == "aider":
-        program = f"{place}/bin/aider"
+    if name in OF_PYTHON:
+        program = f"{place}/bin/{name}"
         commands = [[sys.executable, "-m", "venv", place], [f"{place}/bin/pip", "install", "--quiet", package]]
     else:
         program = f"{place}/node_modules/.bin/{name}"

@@ -27,15 +27,19 @@ SHELL_TOOLS = {
     "shell_command": "command",
     "exec_command": "cmd",
     "run_shell_command": "command",
+    "run_commands": "commands",
     "bash": "command",
     "Bash": "command",
 }
+# Tools that take a list of commands.
+SEVERAL_COMMANDS = ("run_commands",)
 WRITE_TOOLS = {"write_file": "file_path", "write": "filePath", "Write": "file_path"}
 USAGE = (100, 20)
 
 
 class Conversation:
-    """What a request says, whatever the format: its messages as (role, text), role `tool` for results."""
+    """What a request says, whatever the format: its messages as (role, text), role `tool` for results, and the tools that
+    it offers, each with the names of its arguments."""
 
     def __init__(self, messages, tools):
         self.messages = messages
@@ -68,7 +72,10 @@ class Conversation:
         if "shell" in step:
             for name, key in SHELL_TOOLS.items():
                 if name in self.tools:
-                    return name, {key: step["shell"], **self.reason(name, step)}
+                    command = [step["shell"]] if name in SEVERAL_COMMANDS else step["shell"]
+                    reason = self.reason(name, step).items()
+                    # Some agents refuse a call with an argument that they don't know.
+                    return name, {key: command, **{more: value for more, value in reason if more in self.tools[name]}}
         if "write" in step:
             for name, key in WRITE_TOOLS.items():
                 if name in self.tools:
@@ -78,6 +85,11 @@ class Conversation:
                 patch = f"*** Begin Patch\n*** Add File: {step['write']}\n{body}*** End Patch\n"
                 return "apply_patch", patch
         return None
+
+
+def fields(schema):
+    """The names of a tool's arguments."""
+    return set((schema or {}).get("properties", {}))
 
 
 def text_of(content):
@@ -112,7 +124,8 @@ class Responses:
                 messages.append((item.get("role"), text_of(item.get("content"))))
             elif item["type"].endswith("_call_output"):
                 messages.append(("tool", ""))
-        return Conversation(messages, {tool.get("name") or tool.get("type") for tool in body.get("tools", [])})
+        tools = {tool.get("name") or tool.get("type"): fields(tool.get("parameters")) for tool in body.get("tools", [])}
+        return Conversation(messages, tools)
 
     @staticmethod
     def events(step, call, _body):
@@ -162,7 +175,8 @@ class Chat:
     @staticmethod
     def read(body):
         messages = [(message["role"], text_of(message.get("content"))) for message in body["messages"]]
-        return Conversation(messages, {tool["function"]["name"] for tool in body.get("tools", [])})
+        functions = [tool["function"] for tool in body.get("tools", [])]
+        return Conversation(messages, {each["name"]: fields(each.get("parameters")) for each in functions})
 
     @staticmethod
     def events(step, call, body):
@@ -214,8 +228,9 @@ class Gemini:
             text = text_of([part for part in parts if "text" in part])
             if text:
                 messages.append((content.get("role", "user"), text))
-        declared = [d["name"] for tool in body.get("tools", []) for d in tool.get("functionDeclarations", [])]
-        return Conversation(messages, set(declared))
+        declared = [d for tool in body.get("tools", []) for d in tool.get("functionDeclarations", [])]
+        schema = lambda each: each.get("parametersJsonSchema") or each.get("parameters")
+        return Conversation(messages, {each["name"]: fields(schema(each)) for each in declared})
 
     @staticmethod
     def events(step, call, _body):
@@ -261,7 +276,8 @@ class Messages:
             text = text_of(content)
             if text:
                 messages.append((message["role"], text))
-        return Conversation(messages, {tool["name"] for tool in body.get("tools", [])})
+        tools = {tool["name"]: fields(tool.get("input_schema")) for tool in body.get("tools", [])}
+        return Conversation(messages, tools)
 
     @staticmethod
     def events(step, call, body):

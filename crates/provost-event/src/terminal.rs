@@ -164,6 +164,8 @@ pub enum AskKind {
     Command,
     /// Creating or changing a file.
     Edit,
+    /// Creating or changing several files: the subject has a path a line.
+    Edits,
     /// Reading a file.
     Read,
     /// Fetching from the network.

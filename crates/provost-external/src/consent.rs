@@ -12,6 +12,9 @@ pub(crate) fn call_of(ask: &TerminalAsk, id: CallId) -> ToolCall {
     let tool = ConsentTool::ALL.into_iter().find(|tool| tool.kind == kind);
     let name = tool.map_or("consent", |tool| tool.name);
     let input = match (tool.filter(|tool| tool.kind != AskKind::Other), &ask.subject) {
+        (Some(tool), Some(paths)) if tool.kind == AskKind::Edits => {
+            json!({ tool.field: patch_of(paths), "question": ask.question })
+        }
         (Some(tool), Some(subject)) => json!({ tool.field: subject, "question": ask.question }),
         _ => json!({ "question": ask.question }),
     };
@@ -21,6 +24,12 @@ pub(crate) fn call_of(ask: &TerminalAsk, id: CallId) -> ToolCall {
         input: Json::parse(input.to_string()).unwrap_or_else(|_| Json::empty_object()),
         malformed: None,
     }
+}
+
+/// The files, a path a line, as a patch names them. It has no lines of theirs.
+fn patch_of(paths: &str) -> String {
+    let files = paths.lines().map(|path| format!("*** Update File: {path}\n"));
+    format!("*** Begin Patch\n{}*** End Patch", files.collect::<String>())
 }
 
 /// The answer of an exchange that ends with a question.

@@ -31,19 +31,38 @@ impl SubjectReach {
         }
     }
 
-    /// `ask` with its path as it leads. It has no subject if no pattern may allow it: a masked file, a link, a path that
-    /// can't be followed.
+    /// `ask` with its paths as they lead. It has no subject if no pattern may allow it: a masked file, a link, a path that
+    /// can't be followed, one of several that leads out of the workspace.
     ///
     /// # Cancellation
     /// Reads links only.
     pub(crate) async fn placed(&self, ask: TerminalAsk) -> TerminalAsk {
-        let Some(path) = ask.subject.clone().filter(|_| matches!(ask.kind, AskKind::Read | AskKind::Edit))
-        else {
-            return ask;
-        };
+        let kinds = [AskKind::Read, AskKind::Edit, AskKind::Edits];
+        let Some(written) = ask.subject.clone().filter(|_| kinds.contains(&ask.kind)) else { return ask };
         let reach = self.clone();
-        let subject = spawn_blocking(move || reach.subject(&path)).await.ok().flatten();
-        TerminalAsk { subject, ..ask }
+        let paths = written.clone();
+        let are_several = ask.kind == AskKind::Edits;
+        let placed = move || if are_several { reach.all_below(&paths) } else { reach.subject(&paths) };
+        let subject = spawn_blocking(placed).await.ok().flatten();
+        // Who is asked instead of a rule must see what it is about.
+        let written = written.replace('\n', ", ");
+        let is_unnamed = subject.is_none() && !ask.question.contains(&written);
+        let question = if is_unnamed { format!("{}: {written}", ask.question) } else { ask.question };
+        TerminalAsk { subject, question, ..ask }
+    }
+
+    /// These paths, one a line, as they lead, if all of them lead into the workspace.
+    fn all_below(&self, paths: &str) -> Option<String> {
+        let all = paths.lines().map(|path| self.below(path)).collect::<Option<Vec<_>>>()?;
+        Some(all.join("\n"))
+    }
+
+    /// As [`subject`](Self::subject), if it leads into the workspace.
+    fn below(&self, text: &str) -> Option<String> {
+        let path = self.subject(text)?;
+        let whole = normalized(&self.workspace.join(&path));
+        let is_below = |home: &Path| whole.starts_with(home);
+        (is_below(&normalized(&self.workspace)) || is_below(&real_of(&self.workspace))).then_some(path)
     }
 
     fn subject(&self, text: &str) -> Option<String> {

@@ -130,10 +130,11 @@ pub struct ConsentTool {
 
 impl ConsentTool {
     /// All kinds.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::new(AskKind::Command, "shell", "command", "The program wants to run a command."),
         Self::new(AskKind::Read, "read_file", "path", "The program wants to read a file."),
         Self::new(AskKind::Edit, "edit_file", "path", "The program wants to change a file."),
+        Self::new(AskKind::Edits, "apply_patch", "input", "The program wants to change several files."),
         Self::new(AskKind::Network, "fetch", "url", "The program wants to fetch something from the network."),
         Self::new(AskKind::Tool, "call_tool", "name", "The program wants to call a tool of its own."),
         Self::new(
@@ -155,6 +156,7 @@ impl ConsentTool {
             AskKind::Command => ToolSubject::Command { field, keeps: None, leaves: None },
             AskKind::Read | AskKind::Trust => ToolSubject::read_path(self.field),
             AskKind::Edit => ToolSubject::path_written_anywhere(self.field),
+            AskKind::Edits => ToolSubject::Patch { field },
             AskKind::Network => ToolSubject::Url { field },
             AskKind::Tool | AskKind::Other => ToolSubject::Opaque,
         }
@@ -165,6 +167,7 @@ impl ConsentTool {
             AskKind::Command => &["Bash"],
             AskKind::Read => &["Read"],
             AskKind::Edit => &["Edit", "MultiEdit"],
+            AskKind::Edits => &["Edit", "MultiEdit", "edit_file"],
             AskKind::Network => &["WebFetch"],
             AskKind::Tool | AskKind::Trust | AskKind::Other => &[],
         }
@@ -178,7 +181,7 @@ impl ConsentTool {
             "required": [field],
         });
         let access = match self.kind {
-            AskKind::Command | AskKind::Read | AskKind::Edit => Access::Anything,
+            AskKind::Command | AskKind::Read | AskKind::Edit | AskKind::Edits => Access::Anything,
             AskKind::Network | AskKind::Tool | AskKind::Trust | AskKind::Other => Access::Consents,
         };
         ToolSpec {

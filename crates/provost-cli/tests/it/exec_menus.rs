@@ -8,21 +8,22 @@ use crate::support::Scene;
 const READER: &str = "import sys\nsys.stdout.write(open('shown').read()); sys.stdout.flush()\n\
                       line = sys.stdin.readline()\nopen('got', 'w').write(line)\nprint('thanks')\n";
 
-/// What the program got, after a run with the task `fix the tests` in which nothing is consented to.
-fn got(shown: &str) -> Option<String> {
+/// What the program got, after a run with the task `fix the tests` in which nothing is consented to. A program that gets
+/// nothing is ended after `idle`; one that gets its line ends by itself.
+fn got(shown: &str, idle: &str) -> Option<String> {
     let scene = Scene::new();
     scene.write("home/.config/provost/config.toml", "[permissions]\ndeny = [\"consent\"]\n");
     scene.write("work/shown", shown);
     scene.write("work/reader.py", READER);
-    let args = ["exec", "--unattended", "--unmetered", "--idle-time", "2s", "--prompt", "fix the tests"];
+    let args = ["exec", "--unattended", "--unmetered", "--idle-time", idle, "--prompt", "fix the tests"];
     scene.provost(&[&args[..], &["--", "python3", "reader.py"]].concat());
     std::fs::read_to_string(scene.path("work/got")).ok()
 }
 
-fn each(texts: &[&'static str], check: fn(&str, Option<String>)) {
+fn each(texts: &[&'static str], idle: &str, check: fn(&str, Option<String>)) {
     thread::scope(|scope| {
         for text in texts {
-            scope.spawn(move || check(text, got(text)));
+            scope.spawn(move || check(text, got(text, idle)));
         }
     });
 }
@@ -43,6 +44,7 @@ fn nothing_is_typed_into_menus_sign_ins_and_consents() {
             "Waiting for your confirmation...",
             "OK to delete 4 files",
         ],
+        "2s",
         |text, got| assert!(matches!(got.as_deref(), None | Some("" | "n\n" | "no\n")), "{text}: {got:?}"),
     );
 }
@@ -57,6 +59,8 @@ fn a_task_is_typed_where_text_is_read() {
             "Done:\n1. one\n2. two\n\n> ",
             "What would you like to do? ",
         ],
+        // Only where a task isn't typed is this over before the program ends.
+        "60s",
         |text, got| assert_eq!(got.as_deref(), Some("fix the tests\n"), "{text}"),
     );
 }

@@ -25,7 +25,9 @@ fn recorded() -> Scene {
 fn profiles_are_listed_and_shown_and_ones_own_come_first() {
     let scene = Scene::new();
     let listed = scene.provost(&["profile", "list"]).stdout;
-    for name in ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "generic"] {
+    for name in [
+        "codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "cline", "vibe", "generic",
+    ] {
         assert!(listed.contains(name), "{name}: {listed}");
     }
     let codex = listed.lines().find(|line| line.starts_with("codex")).expect("a line");

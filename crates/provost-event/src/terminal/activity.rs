@@ -59,7 +59,7 @@ impl fmt::Display for ProgramCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
             AskKind::Command => "command",
-            AskKind::Edit => "change",
+            AskKind::Edit | AskKind::Edits => "change",
             AskKind::Read => "read",
             AskKind::Network => "fetch",
             AskKind::Tool | AskKind::Trust | AskKind::Other => "tool",

@@ -3,6 +3,7 @@
 use std::future::pending;
 
 use provost_harness::GatewayActivity;
+use provost_process::ModelConnections;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -47,5 +48,15 @@ impl CallWatch {
             return;
         }
         pending().await
+    }
+}
+
+/// What the gateway knows of a program's requests to its model; all of them pass it. What the kernel shows of its other
+/// connections (a registry, a server that keeps a request open) says nothing of its model.
+pub(super) struct GatewayConnections(pub(super) watch::Receiver<GatewayActivity>);
+
+impl ModelConnections for GatewayConnections {
+    fn awaits_answer(&mut self, _processes: &[u32]) -> Option<bool> {
+        Some(self.0.borrow().open > 0)
     }
 }

@@ -66,12 +66,20 @@ impl TerminalDriver {
         failure.filter(|_| is_agent || !self.policy.attended)
     }
 
-    /// Types the program's quit keys, if it reads them: a return would consent to what it asks.
+    /// Types the program's quit keys, if it reads them: a return would consent to what it asks, also to what it asks later,
+    /// when it reads again. So the words before the return must be seen first.
     async fn quit(&self) {
         self.get_ready().await;
         self.desk.notes().note(TerminalEvent::State(TerminalState::Exiting)).await;
+        let kind = self.profile.kind;
+        let mut typed: Option<(&str, TerminalView)> = None;
         for (place, step) in self.profile.quit.iter().enumerate() {
-            let kind = self.profile.kind;
+            if let Some((words, before)) = &typed
+                && !matches!(self.shows_words(words, before, &CancellationToken::new()).await, Ok(true))
+            {
+                return;
+            }
+            let Ok(before) = self.pty.view().await else { return };
             let check = move |view: &TerminalView| match place {
                 0 => is_ready(kind, view),
                 _ => asks_nothing(view),
@@ -83,6 +91,8 @@ impl TerminalDriver {
             if timeout(wait, self.pty.wait()).await.is_ok() {
                 return;
             }
+            let are_words = step.keys.contains(char::is_alphanumeric);
+            typed = are_words.then_some((step.keys.as_str(), before));
         }
     }
 

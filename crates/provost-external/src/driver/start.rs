@@ -15,6 +15,7 @@ use provost_terminal::{Detector, Profile, ProgramKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::calls::GatewayConnections;
 use super::{CallWatch, GO_ON, OwnWords, RecorderHandle, TerminalDriver, WaitEvidence, storage};
 use crate::attach::Hub;
 use crate::boxed::{Starting, surroundings};
@@ -59,13 +60,17 @@ pub(crate) async fn start(
     let pointed = surroundings(options, Starting::of(exchange, &profile)).await?;
     let args = pointed.before(exchange.policy, &profile, &args);
     let launch = launch_of(options, exchange, &args, &pointed);
-    let pty_options = PtyOptions {
+    let calls = options.gateway.as_ref().and_then(|gateway| gateway.activity(exchange.session));
+    let mut pty_options = PtyOptions {
         recorder: recording.as_ref().map(|recording| recording.open(&launch)).transpose().map_err(failed)?,
         ledger: Some(ledger_of(&options.folder, exchange.session)),
         exposed: Some(exposed(exchange.redactor.clone())),
         awaits_terminal: if exchange.policy.attended { TERMINAL_COMES_WITHIN } else { Duration::ZERO },
         ..PtyOptions::new(Detector::of_terminal(profile.clone()))
     };
+    if let Some(calls) = calls.clone() {
+        pty_options.connections = Box::new(GatewayConnections(calls));
+    }
     let pty = PtySupervisor::spawn(launch, pty_options).await.map_err(|error| not_started(&error))?;
     let started = TerminalEvent::Started {
         command: command_shown(&exchange.policy.program, &args, &exchange.redactor),
@@ -74,7 +79,8 @@ pub(crate) async fn start(
         recording: recording.map(|recording| recording.path),
     };
     exchange.log.note(TerminalNoted::certain(started)).await.map_err(|error| storage(&error))?;
-    Ok(driver(options, exchange, (pty, profile), beginning))
+    let opened = OpenedTerminal { pty, profile, calls: CallWatch::new(calls) };
+    Ok(driver(options, exchange, opened, beginning))
 }
 
 /// A secret that is typed while the terminal shows it is kept out of everything that is stored from then on.
@@ -87,12 +93,20 @@ pub(crate) fn ledger_of(folder: &Path, session: SessionId) -> PathBuf {
     folder.join("ledger").join(format!("{}-{}", session.run, session.agent))
 }
 
+/// A program that has just been started.
+struct OpenedTerminal {
+    pty: PtySupervisor,
+    profile: Arc<Profile>,
+    calls: CallWatch,
+}
+
 fn driver(
     options: &DriversOptions,
     exchange: &Exchange<'_>,
-    (pty, profile): (PtySupervisor, Arc<Profile>),
+    opened: OpenedTerminal,
     beginning: Beginning,
 ) -> TerminalDriver {
+    let OpenedTerminal { pty, profile, calls } = opened;
     let pty = Arc::new(pty);
     let policy = exchange.policy;
     // With a goal and no profile only its end, or a person, tells that a program that paints is done.
@@ -102,7 +116,6 @@ fn driver(
     let hub = Hub::open(&options.folder, exchange.session, (&policy.program, policy.size), &pty, &desk);
     let hub = hub.inspect_err(|error| tracing::warn!(%error, "the terminal can't be attached to")).ok();
     let attendance = hub.as_ref().map_or_else(|| watch::channel(Default::default()).1, Hub::attendance);
-    let calls = options.gateway.as_ref().and_then(|gateway| gateway.activity(exchange.session));
     let goes_on = beginning == Beginning::Again
         && profile.kind == ProgramKind::Agent
         && !policy.attended
@@ -117,7 +130,7 @@ fn driver(
         desk,
         hub,
         attendance,
-        calls: CallWatch::new(calls),
+        calls,
         reach: SubjectReach::of(options, exchange),
         started: Instant::now(),
         asked: None,

@@ -72,8 +72,7 @@ impl TerminalDriver {
                 return Ok(Submission::Taken { turns_before: before.turns });
             }
         }
-        self.not_taken("the prompt was typed in and returned twice, and nothing shows that it works on it")
-            .await
+        self.not_taken("the prompt was typed in and returned, and nothing shows that it works on it").await
     }
 
     /// The failure of a program that didn't take its prompt, unless it has ended.
@@ -89,7 +88,7 @@ impl TerminalDriver {
 
     /// Waits until the screen shows the end of what was typed. A menu, a sign-in or a splash screen doesn't, and would
     /// take the return for a choice.
-    async fn shows_words(
+    pub(super) async fn shows_words(
         &self,
         text: &str,
         before: &TerminalView,

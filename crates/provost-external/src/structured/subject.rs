@@ -6,6 +6,17 @@ use provost_terminal::{consents_plainly, is_seen_whole};
 /// Bytes of a subject beyond which no one can be expected to read it as a whole.
 const SUBJECT_BYTES_MAX: usize = 16 * 1024;
 
+/// The kind and the subject of a change of these files. Permissions are checked for each of them, so a name that spans lines,
+/// which would look like several, leaves it without a subject.
+pub(super) fn changed_files(mut paths: Vec<String>) -> (AskKind, Option<String>) {
+    match paths.len() {
+        0 => (AskKind::Edit, None),
+        1 => (AskKind::Edit, paths.pop()),
+        _ if paths.iter().any(|path| path.contains('\n')) => (AskKind::Edits, None),
+        _ => (AskKind::Edits, Some(paths.join("\n"))),
+    }
+}
+
 /// Bytes shown of a subject that decides nothing.
 const SHOWN_BYTES_MAX: usize = 2 * 1024;
 
@@ -47,10 +58,12 @@ const UNNAMED: &str = "It asks for consent";
 
 /// Whether all of it is seen and stands where it is. A command may have several lines.
 fn is_plain(subject: &str, kind: AskKind) -> bool {
+    // Blanks at its ends are part of a name, and aren't seen.
+    let is_name = |name: &str| !name.is_empty() && is_seen_whole(name) && name.trim() == name;
     match kind {
         AskKind::Command => subject.split(['\n', '\t']).all(is_seen_whole),
-        // Blanks at its ends are part of a name, and aren't seen.
-        _ => is_seen_whole(subject) && subject.trim() == subject,
+        AskKind::Edits => subject.split('\n').all(is_name),
+        _ => is_name(subject),
     }
 }
 

@@ -1,8 +1,11 @@
 """Paints like an agent: a composer, a mark while it works, a dialog for consent. Text and a return that come in one read
 are taken for a paste. It keeps what it was told in `told` (with --resume it goes on with it). It asks its model where the
-gateway's variables are set; meanwhile its composer looks as when it is ready."""
+gateway's variables are set; meanwhile its composer looks as when it is ready. With --late it takes its prompt, looks ready,
+reads nothing for a while, and then asks for consent; it reads key by key, and isn't ended by a request."""
 import os
 import select
+import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -69,7 +72,9 @@ class Agent:
             prompt, self.composer = self.composer, ""
             if prompt == "/quit":
                 sys.exit(0)
-            if prompt:
+            if prompt and "--late" in sys.argv:
+                self.ask_late()
+            elif prompt:
                 self.work(prompt)
         elif text == ESC:
             if self.working:
@@ -79,6 +84,12 @@ class Agent:
             self.composer += text.replace("\r", "\n")
         elif text.isprintable():
             self.composer += text
+
+    def ask_late(self):
+        self.paint()
+        time.sleep(7)
+        self.dialog = ("run", "touch consented")
+        open("asked", "w").close()
 
     def work(self, prompt):
         with open("told", "a") as told:
@@ -138,6 +149,10 @@ class Agent:
             script = "sleep 4; touch tool-ended"
             subprocess.Popen(["sh", "-c", script], stdin=subprocess.DEVNULL)
             self.say("Started a tool.")
+        elif verb == "register":
+            self.registry = socket.create_connection(("127.0.0.1", int(rest)))
+            self.registry.sendall(b"x" * 400)
+            self.say("Registered.")
         elif verb == "stay":
             self.working = (time.monotonic() + 600, prompt)
         else:
@@ -167,11 +182,14 @@ class Agent:
             if self.over in ready:
                 self.asked(os.read(self.over, 1))
             elif ready:
-                self.read(os.read(0, 65536).decode())
+                self.read(os.read(0, 1 if self.dialog and "--late" in sys.argv else 65536).decode())
             elif self.working:
                 self.done()
 
 
+if "--late" in sys.argv:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 before = termios.tcgetattr(0)
 tty.setraw(0)
 try:

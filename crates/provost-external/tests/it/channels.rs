@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use provost_event::{Entry, ErrorClass, GateEntry, Outcome, PauseReason, RunPolicy, Seq};
+use provost_event::{AgentPolicy, Entry, ErrorClass, GateEntry, Outcome, PauseReason, RunPolicy, Seq};
 
 use crate::stage::{COMPLETED, no, yes};
 use crate::structured_stage::{ALL, Speaks, TYPED, Talk};
@@ -24,22 +24,48 @@ fn allowing(talk: &Talk, rule: &str) -> RunPolicy {
 }
 
 #[tokio::test]
-async fn a_change_of_one_file_is_decided_by_rule_and_one_of_several_by_a_person() {
+async fn a_change_is_decided_by_the_rules_for_each_of_its_files() {
     for speaks in TYPED {
-        let talk = Talk::new(speaks);
-        let policy = allowing(&talk, "edit_file(ok.txt)");
-        assert_eq!(talk.run(r#"change ["ok.txt"]"#, policy).await, COMPLETED);
-        assert!(talk.stage.file("ok.txt").is_some(), "{speaks:?}");
-        assert_eq!(asked(&talk).await, [] as [&str; 0], "{speaks:?}");
+        for goal in [r#"change ["ok.txt"]"#, r#"change ["ok.txt", "ok2.txt"]"#] {
+            let talk = Talk::new(speaks);
+            assert_eq!(talk.run(goal, allowing(&talk, "edit_file(ok*.txt)")).await, COMPLETED);
+            assert!(talk.stage.file("ok.txt").is_some(), "{speaks:?} {goal}");
+            assert_eq!(asked(&talk).await, [] as [&str; 0], "{speaks:?} {goal}");
+        }
 
         let talk = Talk::new(speaks);
-        let run =
-            talk.start(r#"change ["ok.txt", "secret.txt"]"#, allowing(&talk, "edit_file(ok.txt)")).await;
-        talk.stage.answers(Seq::START, no("not both")).await;
-        assert_eq!(run.outcome().await, COMPLETED);
+        let denying = |agent: &mut AgentPolicy| {
+            agent.permissions.allow = vec!["edit_file".to_owned()];
+            agent.permissions.deny = vec!["edit_file(secret.txt)".to_owned()];
+        };
+        let policy = talk.policy_with(|_| {}, denying);
+        assert_eq!(talk.run(r#"change ["ok.txt", "secret.txt"]"#, policy).await, COMPLETED);
         assert!(talk.stage.file("secret.txt").is_none() && talk.stage.file("ok.txt").is_none());
-        let asked = asked(&talk).await.join("\n");
-        assert!(asked.starts_with("consent ") && asked.contains("ok.txt, secret.txt"), "{asked}");
+        assert_eq!(asked(&talk).await, [] as [&str; 0], "{speaks:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_several_files_not_all_of_which_a_rule_allows_is_put_to_a_person() {
+    for speaks in TYPED {
+        let cases = [
+            ("edit_file(ok.txt)", "secret.txt", "apply_patch "),
+            // Files elsewhere, and names that no one can read, are for no rule.
+            ("edit_file", "../out.txt", "consent "),
+            ("edit_file", "secret.txt\\u202e", "consent "),
+            ("edit_file", "secret.txt\\nmore.txt", "consent "),
+        ];
+        for (rule, name, tool) in cases {
+            let talk = Talk::new(speaks);
+            let goal = format!(r#"change ["ok.txt", "{name}"]"#);
+            let run = talk.start(&goal, allowing(&talk, rule)).await;
+            talk.stage.answers(Seq::START, no("not both")).await;
+            assert_eq!(run.outcome().await, COMPLETED);
+            assert!(talk.stage.file("ok.txt").is_none(), "{speaks:?} {name}");
+            let asked = asked(&talk).await.join("\n");
+            let part = name.split('\\').next().unwrap();
+            assert!(asked.starts_with(tool) && asked.contains("ok.txt") && asked.contains(part), "{asked}");
+        }
     }
 }
 

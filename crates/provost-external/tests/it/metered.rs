@@ -1,6 +1,7 @@
 //! What passes the model gateway is evidence: an open call is work, and a failed one is a failure, whatever the program
 //! shows.
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,14 @@ async fn an_agent_isn_t_done_while_a_model_call_is_open() {
     let stage = stage([PAUSES]).await;
     assert_eq!(outcome(&stage, "ask 1").await, COMPLETED, "{:#?}", stage.told().await);
     assert!(stage.file("answered").is_some(), "{:#?}", stage.told().await);
+}
+
+#[tokio::test]
+async fn an_agent_whose_calls_pass_the_gateway_is_done_whatever_other_connection_has_no_answer() {
+    let stage = stage([]).await;
+    let registry = TcpListener::bind("127.0.0.1:0").unwrap();
+    let goal = format!("register {}", registry.local_addr().unwrap().port());
+    assert_eq!(outcome(&stage, &goal).await, COMPLETED, "{:#?}", stage.told().await);
 }
 
 #[tokio::test]

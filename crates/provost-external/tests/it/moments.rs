@@ -203,6 +203,20 @@ async fn a_program_that_never_shows_that_it_took_a_prompt_is_an_error() {
     assert!(message.contains("doesn't take what is typed"), "{message}");
 }
 
+/// What is typed while a program reads nothing is read by whatever it asks next.
+#[tokio::test]
+async fn no_return_is_left_for_a_question_that_an_agent_asks_when_it_reads_again() {
+    let stage = Stage::new();
+    let program = Program::agent(&stage).with(|external| external.args.push("--late".to_owned()));
+    let outcome = stage.run("do it", program.policy(&stage)).await;
+    let Outcome::Failed { class: ErrorClass::Program, message } = outcome else {
+        panic!("{outcome:?} {:#?}", stage.told().await)
+    };
+    assert!(message.contains("nothing shows that it works on it"), "{message}");
+    assert!(stage.file("asked").is_some(), "it was ended before it asked");
+    assert!(stage.file("consented").is_none(), "{:#?}", stage.told().await);
+}
+
 #[tokio::test]
 async fn states_are_noted_as_they_change_and_no_more() {
     let stage = Stage::new();

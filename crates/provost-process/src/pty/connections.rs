@@ -5,6 +5,8 @@
 //! HTTP/2) are no requests. An answer that is being streamed can't be told from one that is complete; while it is
 //! streamed the program paints. Connections between processes of the program don't count.
 
+#[cfg(target_os = "linux")]
+use std::cmp::Ordering;
 use std::time::Duration;
 
 /// Tells whether a program waits for an answer of its model.
@@ -33,6 +35,10 @@ const ANSWER_MAX: Duration = Duration::from_secs(15 * 60);
 /// What was sent longer ago than this, on a connection that wasn't seen before, belongs to earlier work.
 #[cfg(target_os = "linux")]
 const RECENT: Duration = Duration::from_secs(5);
+
+/// The longest tick of a kernel (100 a second).
+#[cfg(target_os = "linux")]
+const TICK: Duration = Duration::from_millis(10);
 
 /// Maximum descriptors to check in each process.
 #[cfg(target_os = "linux")]
@@ -88,7 +94,7 @@ impl KernelConnections {
             }
             // First seen: whether the last message was a request is known only of one that was just sent.
             None => {
-                let is_request = socket.last_sent <= socket.last_received && socket.last_sent < RECENT;
+                let is_request = has_sent_last(socket) && socket.last_sent < RECENT;
                 let sent_then = if is_request { 0 } else { socket.sent };
                 let first = Traffic { received: socket.received, sent_then };
                 self.seen.insert(socket.inode, first);
@@ -96,6 +102,19 @@ impl KernelConnections {
             }
         };
         socket.sent.saturating_sub(last.sent_then) >= REQUEST_BYTES_MIN && socket.last_sent < ANSWER_MAX
+    }
+}
+
+/// Whether it has sent something since it last received something.
+///
+/// The kernel counts both in ticks. Within one tick the order is known only where an answer can't have come: nothing was
+/// received at all (both times are then those of the connection's start), or the way to the other end and back takes longer.
+#[cfg(target_os = "linux")]
+fn has_sent_last(socket: &super::socket_diag::Connection) -> bool {
+    match socket.last_sent.cmp(&socket.last_received) {
+        Ordering::Less => true,
+        Ordering::Greater => false,
+        Ordering::Equal => socket.received == 0 || socket.round_trip_min.is_some_and(|way| way > TICK),
     }
 }
 

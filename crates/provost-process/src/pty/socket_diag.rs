@@ -28,6 +28,7 @@ const LAST_SENT_AT: usize = 44;
 const LAST_RECEIVED_AT: usize = 52;
 const ACKED_AT: usize = 120;
 const RECEIVED_AT: usize = 128;
+const ROUND_TRIP_MIN_AT: usize = 148;
 
 /// An established connection.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +42,8 @@ pub(super) struct Connection {
     /// How long ago payload was last sent, and received.
     pub(super) last_sent: Duration,
     pub(super) last_received: Duration,
+    /// The shortest time in which the other end has acknowledged something; `None` if it hasn't yet.
+    pub(super) round_trip_min: Option<Duration>,
 }
 
 /// All established connections; `None` if the kernel doesn't tell.
@@ -103,6 +106,9 @@ fn connection(message: &[u8]) -> Option<Connection> {
         received: u64_at(info, RECEIVED_AT)?,
         last_sent: millis(LAST_SENT_AT)?,
         last_received: millis(LAST_RECEIVED_AT)?,
+        round_trip_min: u32_at(info, ROUND_TRIP_MIN_AT)
+            .filter(|micros| *micros != u32::MAX)
+            .map(|micros| Duration::from_micros(u64::from(micros))),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What the kernel shows of a program's work: the tools that it runs, the requests without an answer.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -128,4 +128,38 @@ fn a_request_that_was_sent_before_the_first_look_is_seen() {
     client.reaches(&mut KernelConnections::default(), true);
     assert_eq!(KernelConnections::default().awaits_answer(&[]), Some(false));
     assert!(client.socket.set_read_timeout(Some(Duration::from_secs(1))).is_ok());
+}
+
+/// Answers the first request of each connection, of 400 bytes, at once.
+const SERVER: &str = "
+import socket
+listener = socket.create_server(('127.0.0.1', 0))
+print(listener.getsockname()[1], flush=True)
+connections = []
+while True:
+    connections.append(listener.accept()[0])
+    got = connections[-1].recv(400, socket.MSG_WAITALL)
+    connections[-1].sendall(got + got)
+";
+
+#[test]
+fn a_request_that_was_answered_within_a_tick_before_the_first_look_isnt_open() {
+    let mut server = Command::new("python3").args(["-c", SERVER]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    let port = said.trim().parse::<u16>().unwrap();
+    for _ in 0..50 {
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        client.write_all(&[b'x'; 400]).unwrap();
+        client.read_exact(&mut [0; 800]).unwrap();
+        let mut connections = KernelConnections::default();
+        assert_eq!(connections.awaits_answer(&[std::process::id()]), Some(false));
+        client.write_all(&[b'x'; 400]).unwrap();
+        let begun = Instant::now();
+        while connections.awaits_answer(&[std::process::id()]) != Some(true) {
+            assert!(begun.elapsed() < DEADLINE, "the next request is open");
+        }
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

@@ -6,8 +6,10 @@ use super::{Profile, parse};
 
 pub(super) const GENERIC: &str = "generic";
 
-pub(super) const NAMES: [&str; 10] =
-    ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", GENERIC, "gateway"];
+pub(super) const NAMES: [&str; 12] = [
+    "codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "cline", "vibe", GENERIC,
+    "gateway",
+];
 
 pub(super) fn text(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -19,6 +21,8 @@ pub(super) fn text(name: &str) -> Option<&'static str> {
         "aider" => include_str!("../profiles/aider.toml"),
         "pi" => include_str!("../profiles/pi.toml"),
         "copilot" => include_str!("../profiles/copilot.toml"),
+        "cline" => include_str!("../profiles/cline.toml"),
+        "vibe" => include_str!("../profiles/vibe.toml"),
         GENERIC => include_str!("../profiles/generic.toml"),
         "gateway" => include_str!("../profiles/gateway.toml"),
         _ => return None,

@@ -6,8 +6,10 @@ use provost_terminal::{Profile, ProgramChannel, ProgramKind, StreamFormat};
 #[test]
 fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
     let names: Vec<String> = Profile::shipped().into_iter().map(|profile| profile.name).collect();
-    let expected =
-        ["codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "generic", "gateway"];
+    let expected = [
+        "codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "cline", "vibe",
+        "generic", "gateway",
+    ];
     assert_eq!(names, expected);
     for profile in Profile::shipped() {
         assert!(!profile.quit.is_empty(), "{} doesn't say how it is asked to end", profile.name);

@@ -4,7 +4,7 @@ use provost_event::{AskKind, AskOption, OptionMeaning};
 use serde_json::{Value, json};
 
 use super::super::format::Reply;
-use super::super::subject::StreamAsk;
+use super::super::subject::{StreamAsk, changed_files};
 use super::super::value::{first_text, text};
 
 /// The protocol's kinds of options.
@@ -75,12 +75,16 @@ pub(super) struct AskedCall<'a> {
 pub(super) fn ask(asked: AskedCall<'_>) -> StreamAsk {
     let AskedCall { fingerprint, call, options, folder, command_titles } = asked;
     let title = first_text(call, &["/title"]);
-    let kind = kind_of(call);
+    let (kind, changed) = match kind_of(call) {
+        AskKind::Edit => changed_files(paths(call, folder)),
+        kind => (kind, None),
+    };
     let subject = match kind {
         AskKind::Command => {
             first_text(call, &["/rawInput/command"]).or(title.filter(|_| command_titles)).map(str::to_owned)
         }
-        AskKind::Edit | AskKind::Read => only(paths(call, folder)),
+        AskKind::Edit | AskKind::Edits => changed,
+        AskKind::Read => only(paths(call, folder)),
         AskKind::Network => first_text(call, &["/rawInput/url"]).map(str::to_owned),
         // A title may be the model's own words.
         AskKind::Tool => first_text(call, &["/_meta/toolName"]).map(str::to_owned),
@@ -128,7 +132,7 @@ fn absolute(path: &str, folder: &str) -> String {
     if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
-/// The path, if there is one only: permissions are checked for a single file.
+/// The path, if there is one only: permissions to read are checked for a single file.
 fn only(mut paths: Vec<String>) -> Option<String> {
     (paths.len() == 1).then(|| paths.pop()).flatten()
 }

@@ -114,7 +114,7 @@ fn ended(call: &Value, succeeded: bool, folder: &str) -> StreamItem {
     let subject = match kind {
         AskKind::Command => first_text(call, &["/rawInput/command"]).unwrap_or(title).to_owned(),
         AskKind::Network => first_text(call, &["/rawInput/url"]).unwrap_or(title).to_owned(),
-        AskKind::Edit | AskKind::Read => match paths(call, folder) {
+        AskKind::Edit | AskKind::Edits | AskKind::Read => match paths(call, folder) {
             paths if paths.is_empty() => title.to_owned(),
             paths => paths.join(", "),
         },

@@ -3,7 +3,7 @@
 use provost_event::{AskKind, AskOption, OptionMeaning};
 use serde_json::{Value, json};
 
-use super::super::subject::StreamAsk;
+use super::super::subject::{StreamAsk, changed_files};
 use super::super::value::{first_text, text};
 use super::items::paths;
 use super::shell_words::script_of;
@@ -115,7 +115,7 @@ pub(super) fn ask(
     let unsaid = match kind {
         AskKind::Command => "Run this command?",
         AskKind::Network => "Let it use the network?",
-        AskKind::Edit => "Make these changes?",
+        AskKind::Edit | AskKind::Edits => "Make these changes?",
         AskKind::Read | AskKind::Tool | AskKind::Trust | AskKind::Other => "",
     };
     let question = if reason.is_empty() { unsaid.to_owned() } else { reason };
@@ -165,8 +165,7 @@ fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''"))
 }
 
-/// Permissions are checked for a single file: a change of several is a question for a person, and so is consent to more
-/// changes below a folder.
+/// Consent to more changes below a folder is a question for a person.
 fn file_change(params: &Value, item: Option<&Value>) -> About {
     let paths = item.map(paths).unwrap_or_default();
     let all = paths.join(", ");
@@ -174,8 +173,8 @@ fn file_change(params: &Value, item: Option<&Value>) -> About {
         let hint = Some(format!("{all} (and later changes below {root})"));
         return About { kind: AskKind::Edit, subject: None, hint };
     }
-    let only = <[String; 1]>::try_from(paths).ok().map(|[path]| path);
-    About { kind: AskKind::Edit, subject: only, hint: (!all.is_empty()).then_some(all) }
+    let (kind, subject) = changed_files(paths);
+    About { kind, subject, hint: (!all.is_empty()).then_some(all) }
 }
 
 fn option(name: &str, meaning: OptionMeaning) -> AskOption {

@@ -118,7 +118,8 @@ fn codex_asks_with_the_script_that_a_shell_runs_and_with_the_folder_where_it_is_
             < Ask codex-7-7 Edit `-` (Make these changes?: /w/a (and later changes below /w)) accept=ApproveOnce, decline=Deny
             < Begun
             < Begun
-            < Ask codex-7-8 Edit `-` (Make these changes?: /w/a, /etc/b) accept=ApproveOnce, decline=Deny
+            < Ask codex-7-8 Edits `/w/a
+            /etc/b` (Make these changes?) accept=ApproveOnce, decline=Deny
             < Begun
             < Ask codex-7-9 Other `-` (More: {"network":{"enabled":true}}) accept=ApproveOnce, decline=Deny
             < Begun
