@@ -56,7 +56,7 @@ commands=(
     "less -N text"
     "sh -c 'fzf --layout=reverse --border < text'"
     "dialog --title Choice --menu Which? 12 40 4 1 one 2 two 3 three"
-    "sh -c 'sleep 1000 & HTOPRC=$folder/htoprc exec htop --readonly -d 100 -p \$!'"
+    "sh -c 'sleep 1000 & until grep -q sleep /proc/\$!/comm; do :; done; HTOPRC=$folder/htoprc exec htop --readonly -d 100 -p \$!'"
     "sh $folder/asks.sh"
 )
 keys=("/8 Enter i x y Escape 10 j" "Space / 7 Enter" "line Down Down" "Down Down" "Down" "")
