@@ -50,7 +50,8 @@ impl Api {
     pub(crate) async fn check(&self) -> Result<(), BackendError> {
         for (base, path) in [(&self.ingress, "restate/health"), (&self.admin, "health")] {
             let url = joined(base, &[path]);
-            let answer = self.http.get(url.clone()).send().await.map_err(|error| unreachable(&url, &error))?;
+            let answer =
+                self.http.get(url.clone()).send().await.map_err(|error| unreachable(&url, &error))?;
             if !answer.status().is_success() {
                 return Err(refused(&url, &answer.status().to_string()));
             }
@@ -198,10 +199,7 @@ enum Again {
     No,
 }
 
-async fn answered(
-    url: &Url,
-    answer: mcp_reqwest::Response,
-) -> Result<bytes::Bytes, (BackendError, Again)> {
+async fn answered(url: &Url, answer: mcp_reqwest::Response) -> Result<bytes::Bytes, (BackendError, Again)> {
     let status = answer.status();
     let body = answer.bytes().await.map_err(|error| (unreachable(url, &error), Again::Yes))?;
     if status.is_success() {

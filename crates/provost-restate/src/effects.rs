@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use provost_event::{Elapsed, RunId};
 use provost_harness::BackendError;
-use restate_sdk::context::{Context, ContextClient as _, ContextSideEffects as _, RequestTarget, RunFuture as _};
+use restate_sdk::context::{
+    Context, ContextClient as _, ContextSideEffects as _, RequestTarget, RunFuture as _,
+};
 use restate_sdk::errors::HandlerResult;
 use restate_sdk::serde::Json;
 

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use crate::RestateBackend;
 use crate::api::Target;
 use crate::backend::Identity;
 use crate::deciders::Deciders;
@@ -26,7 +27,6 @@ use crate::engine::is_name;
 use crate::run_object::RunObject;
 use crate::shared_objects::{Index, Janitor, WorkerObject};
 use crate::wire::{Beat, BeatReply, Owner};
-use crate::RestateBackend;
 
 /// How often a worker says that it lives.
 const BEATS_EVERY: Duration = Duration::from_secs(1);
@@ -146,7 +146,12 @@ impl RestateBackend {
         worker.tell("begin", &owner.instance).await?;
         self.set_identity(Some(Identity { owner, serves }));
         worker.beats.accept();
-        worker.tasks.push(tokio::spawn(beat(worker.backend.clone(), worker.owner.clone(), worker.beats.clone(), stop)));
+        worker.tasks.push(tokio::spawn(beat(
+            worker.backend.clone(),
+            worker.owner.clone(),
+            worker.beats.clone(),
+            stop,
+        )));
         Ok(worker)
     }
 
@@ -157,7 +162,9 @@ impl RestateBackend {
             Some(key) => builder.identity_key(key).map_err(|error| BackendError::Storage {
                 attempt: "use the engine's identity key",
                 message: error.to_string(),
-                hint: Some("it is the public key that the cluster's nodes print at their start (`publickeyv1_…`)"),
+                hint: Some(
+                    "it is the public key that the cluster's nodes print at their start (`publickeyv1_…`)",
+                ),
             }),
         }
     }
@@ -177,7 +184,11 @@ impl RestateBackend {
         builder
             .bind(run.into_service_definition().options(object(names.run())))
             .bind(Index.into_service_definition().options(object(names.index())))
-            .bind(WorkerObject { names: names.clone() }.into_service_definition().options(object(names.worker())))
+            .bind(
+                WorkerObject { names: names.clone() }
+                    .into_service_definition()
+                    .options(object(names.worker())),
+            )
             .bind(
                 Janitor { api: inner.api.clone() }
                     .into_service_definition()

@@ -328,9 +328,7 @@ impl Lease {
             }
             let mut turns = self.turns.subscribe();
             let first = || self.work().timers.first().is_none_or(|first| *first >= (due, id));
-            let turn = async {
-                while !first() && turns.changed().await.is_ok() {}
-            };
+            let turn = async { while !first() && turns.changed().await.is_ok() {} };
             // One that never comes must not hold up the others.
             let _ = tokio::time::timeout(TURN_MAX, turn).await;
         };
@@ -371,7 +369,8 @@ impl Lease {
         }
         {
             let mut work = self.work();
-            let is_known = work.running.contains_key(&id) || work.timers.iter().any(|(_, timer)| *timer == id);
+            let is_known =
+                work.running.contains_key(&id) || work.timers.iter().any(|(_, timer)| *timer == id);
             if !is_known {
                 if !work.done.contains(&id) {
                     work.early.insert(id, how);

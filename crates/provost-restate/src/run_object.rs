@@ -49,7 +49,11 @@ impl RunObject {
 
     /// Ends the hold of the run.
     #[handler]
-    async fn release(&self, ctx: ObjectContext<'_>, request: Json<Release>) -> HandlerResult<Json<Reply<()>>> {
+    async fn release(
+        &self,
+        ctx: ObjectContext<'_>,
+        request: Json<Release>,
+    ) -> HandlerResult<Json<Reply<()>>> {
         let run = run_of(ctx.key())?;
         answer(release(&ctx, &self.deciders, run, request.into_inner()).await)
     }
@@ -104,7 +108,11 @@ impl RunObject {
 
     /// The order of the run's entries after a place.
     #[handler]
-    async fn order(&self, ctx: SharedObjectContext<'_>, after: Json<u64>) -> HandlerResult<Json<crate::pages::Pages>> {
+    async fn order(
+        &self,
+        ctx: SharedObjectContext<'_>,
+        after: Json<u64>,
+    ) -> HandlerResult<Json<crate::pages::Pages>> {
         let head = read::<RunHead>(&ctx, HEAD).await?.unwrap_or_default();
         Ok(Json(head.order.after(after.into_inner())))
     }
@@ -200,9 +208,7 @@ async fn claim(
     }
     let is_interrupted = match step.has_outcome().await? {
         None => false,
-        Some(has_outcome) => {
-            (!has_outcome || found.undone) && !(was_released && !found.lost)
-        }
+        Some(has_outcome) => (!has_outcome || found.undone) && !(was_released && !found.lost),
     };
     let elapsed = step.head.elapsed;
     if is_interrupted {

@@ -177,8 +177,8 @@ impl OpenEffect {
 
     /// Whether it is certain that it wasn't begun, or that its result is kept: it isn't lost with its holder.
     pub(crate) const fn is_fresh(&self) -> bool {
-        let is_unbegun = self.epoch.is_none()
-            || (matches!(self.kind, EffectKind::Tool { .. }) && self.begun.is_none());
+        let is_unbegun =
+            self.epoch.is_none() || (matches!(self.kind, EffectKind::Tool { .. }) && self.begun.is_none());
         self.held.is_some() || is_unbegun
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use provost_engine::{Actor, Decision, Event, Now, SessionEvent};
-use provost_event::{
-    ActorKey, BudgetEntry, EffectId, Entry, LifecycleEntry, Record, RunId, Seq, Timestamp,
-};
+use provost_event::{ActorKey, BudgetEntry, EffectId, Entry, LifecycleEntry, Record, RunId, Seq, Timestamp};
 use provost_harness::BackendError;
-use restate_sdk::context::{ContextClient as _, ContextWriteState as _, ObjectContext, RequestTarget, SendHandle};
+use restate_sdk::context::{
+    ContextClient as _, ContextWriteState as _, ObjectContext, RequestTarget, SendHandle,
+};
 use restate_sdk::errors::{HandlerError, TerminalError};
 use restate_sdk::serde::Json;
 use serde_json::value::RawValue;
@@ -20,9 +20,7 @@ use crate::payload::Payload;
 use crate::state::{
     EffectKind, HEAD, OpenEffect, OpenEffects, Part, ROW, RunHead, actor_of, get, log_key, open_key, part_of,
 };
-use crate::wire::{
-    EffectOf, IndexPhase, IndexPut, LogHead, Order, OrderRow, RunRow, Stop, StopKind,
-};
+use crate::wire::{EffectOf, IndexPhase, IndexPut, LogHead, Order, OrderRow, RunRow, Stop, StopKind};
 
 /// Bytes of a log's last entries in the object's state, which are written with each decision.
 const LOG_TAIL_BYTES: usize = 32 << 10;
@@ -322,7 +320,11 @@ impl<'a> Step<'a> {
         let orders = self.hand_over().await?;
         for (actor, loaded) in &self.actors {
             let part = part_of(*actor);
-            if loaded.open.is_empty() { self.head.open.remove(&part) } else { self.head.open.insert(part) };
+            if loaded.open.is_empty() {
+                self.head.open.remove(&part)
+            } else {
+                self.head.open.insert(part)
+            };
         }
         let watch = self.next_watch();
         // Readers begin with this: what it names is written.
@@ -338,7 +340,8 @@ impl<'a> Step<'a> {
         self.send_others(watch);
         for (id, handle) in sent {
             let invocation = handle.await?.invocation_id().to_owned();
-            if let Some(open) = self.actors.get_mut(&id.actor).and_then(|loaded| loaded.open.get_mut(&id.seq)) {
+            if let Some(open) = self.actors.get_mut(&id.actor).and_then(|loaded| loaded.open.get_mut(&id.seq))
+            {
                 open.invocation = Some(invocation);
             }
         }
@@ -398,7 +401,8 @@ impl<'a> Step<'a> {
             match open.kind {
                 EffectKind::Timer { remaining_ms, .. } => {
                     due = Some(elapsed.plus_ms(remaining_ms));
-                    delay = Duration::from_millis(remaining_ms).checked_sub(lead).filter(|wait| !wait.is_zero());
+                    delay =
+                        Duration::from_millis(remaining_ms).checked_sub(lead).filter(|wait| !wait.is_zero());
                 }
                 EffectKind::Tool { timeout_ms } => {
                     let after = timeout_ms.saturating_add(TOOL_GRACE_MS).min(overdue_after);
@@ -482,7 +486,13 @@ impl<'a> Step<'a> {
 
     /// The actors that have open effects.
     pub(crate) fn actors_with_open(&self) -> Vec<ActorKey> {
-        self.head.open.iter().map(|part: &Part| actor_of(self.run, *part)).collect::<BTreeSet<_>>().into_iter().collect()
+        self.head
+            .open
+            .iter()
+            .map(|part: &Part| actor_of(self.run, *part))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect()
     }
 }
 

@@ -5,9 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use async_trait::async_trait;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use provost_event::RunId;
-use provost_harness::{
-    BackendError, Catalog, RunQuery, RunStatus, RunStatusFilter, RunSummary,
-};
+use provost_harness::{BackendError, Catalog, RunQuery, RunStatus, RunStatusFilter, RunSummary};
 
 use super::{RestateBackend, lives};
 use crate::api::Target;
@@ -57,7 +55,8 @@ impl RestateBackend {
             return Ok(Vec::new());
         }
         let phases = BTreeSet::from([IndexPhase::Active]);
-        let mut entries = self.indexed(&IndexQuery { phases, max: usize::MAX, ..IndexQuery::default() }).await?;
+        let mut entries =
+            self.indexed(&IndexQuery { phases, max: usize::MAX, ..IndexQuery::default() }).await?;
         entries.retain(|entry| entry.label.as_ref().is_none_or(|label| identity.serves.contains(label)));
         let workers = self.workers_of(entries.iter()).await?;
         entries.retain(|entry| match &entry.owner {
@@ -85,9 +84,8 @@ fn summary(standing: RunStanding, workers: &HashMap<String, WorkerStanding>) -> 
         uncertain,
         elapsed,
     } = row?;
-    let is_held = owner.is_some_and(|owner| {
-        workers.get(&owner.worker).is_some_and(|standing| lives(&owner, standing))
-    });
+    let is_held =
+        owner.is_some_and(|owner| workers.get(&owner.worker).is_some_and(|standing| lives(&owner, standing)));
     let elapsed = if outcome.is_some() { elapsed } else { elapsed.max(known) };
     let status = match outcome {
         Some(outcome) => RunStatus::Stopped(outcome),
@@ -131,10 +129,9 @@ impl Catalog for RestateBackend {
             };
             let entries = self.indexed(&asked).await?;
             let is_last = entries.len() < asked.max;
-            after = entries.last().map(|entry| provost_harness::RunCursor {
-                started_at: entry.started_at,
-                run: entry.run,
-            });
+            after = entries
+                .last()
+                .map(|entry| provost_harness::RunCursor { started_at: entry.started_at, run: entry.run });
             let runs = self.summaries(entries).await?.into_iter().filter(|run| filter.matches(run));
             found.extend(runs.take(max - found.len()));
             if is_last {

@@ -8,9 +8,7 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use provost_engine::Event;
 use provost_event::{ActorKey, Elapsed, Record, RunId, Seq, SessionId};
-use provost_harness::{
-    BackendError, Log, PlacedEntry, PlacedRecord, Posted, RunPosition, read_run,
-};
+use provost_harness::{BackendError, Log, PlacedEntry, PlacedRecord, Posted, RunPosition, read_run};
 
 use super::RestateBackend;
 use crate::api::Target;
@@ -187,8 +185,9 @@ impl Log for RestateBackend {
         run: RunId,
         after: RunPosition,
     ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
-        let read =
-            move |backend: Self, at: RunPosition| async move { read_run(&backend, run, at, READ_AT_ONCE).await };
+        let read = move |backend: Self, at: RunPosition| async move {
+            read_run(&backend, run, at, READ_AT_ONCE).await
+        };
         self.polls(run, after, read, |placed: &PlacedRecord| placed.position)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use provost_engine::{Effect, Event, SessionEvent};
-use provost_event::{Entry, EffectId, Outcome, SessionId, ToolEntry};
-use provost_harness::{BackendError, Executor, Log as _, Worker as _};
 use provost_engine::RunEvent;
+use provost_engine::{Effect, Event, SessionEvent};
+use provost_event::{EffectId, Entry, Outcome, SessionId, ToolEntry};
+use provost_harness::{BackendError, Executor, Log as _, Worker as _};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -69,5 +69,8 @@ async fn a_message_that_cannot_be_stored_is_refused_and_changes_nothing() {
     assert_eq!(log(&backend, SessionId::root(run(1))).await, before);
     std::fs::remove_file(&blobs).unwrap();
     let say = RunEvent::Say { agent: 0, text: "small".to_owned(), by: "ann".to_owned() };
-    assert!(backend.post(run(1).into(), say.into(), Some("say")).await.unwrap().changed, "its dedup isn't used up");
+    assert!(
+        backend.post(run(1).into(), say.into(), Some("say")).await.unwrap().changed,
+        "its dedup isn't used up"
+    );
 }

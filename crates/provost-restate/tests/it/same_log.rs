@@ -63,7 +63,11 @@ impl<'a> Drive<'a> {
         let (sender, calls) = mpsc::unbounded_channel();
         self.calls = calls;
         loop {
-            match self.backend.serve(self.run, Arc::new(Hands(sender.clone())), CancellationToken::new()).await {
+            match self
+                .backend
+                .serve(self.run, Arc::new(Hands(sender.clone())), CancellationToken::new())
+                .await
+            {
                 Ok(guard) => return self.guard = Some(guard),
                 Err(BackendError::Held { .. }) => tokio::task::yield_now().await,
                 Err(error) => panic!("{error}"),
@@ -99,9 +103,14 @@ impl<'a> Drive<'a> {
         let seq = model.id.seq;
         model.answer.send(done(seq)).expect("it is awaited");
         let ended = async {
-            while self.backend.get(self.run).await.ok().flatten().is_none_or(|run| {
-                !matches!(run.status, provost_harness::RunStatus::Stopped(_))
-            }) {
+            while self
+                .backend
+                .get(self.run)
+                .await
+                .ok()
+                .flatten()
+                .is_none_or(|run| !matches!(run.status, provost_harness::RunStatus::Stopped(_)))
+            {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         };
@@ -147,7 +156,8 @@ impl<'a> Drive<'a> {
 
     /// The kinds of all entries, in the order of the run and of each log, without times.
     async fn log(&self) -> (Vec<String>, BTreeMap<String, Vec<&'static str>>) {
-        let placed = read_run(&**self.backend, self.run, RunPosition::START, usize::MAX).await.expect("a run");
+        let placed =
+            read_run(&**self.backend, self.run, RunPosition::START, usize::MAX).await.expect("a run");
         let name = |actor: ActorKey| match actor {
             ActorKey::Run(_) => "run".to_owned(),
             ActorKey::Session(session) => session.agent.to_string(),

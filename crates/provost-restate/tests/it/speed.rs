@@ -15,12 +15,14 @@ const TURNS: u32 = 100;
 
 /// Runs so many runs side by side, from number `from` on; a turn is a model call and a tool call that take no time.
 async fn turns(backend: &Arc<dyn Backend>, folder: &TempDir, from: u64, runs: u64) -> Duration {
-    let scripted = Scripted { folder: folder.path().to_owned(), tool: "once", turns: TURNS, takes: Duration::ZERO };
+    let scripted =
+        Scripted { folder: folder.path().to_owned(), tool: "once", turns: TURNS, takes: Duration::ZERO };
     let started = Instant::now();
     let one = |number: u64| {
         let scripted = scripted.clone();
         async move {
-            let guard = backend.serve(run(number), Arc::new(scripted), CancellationToken::new()).await.unwrap();
+            let guard =
+                backend.serve(run(number), Arc::new(scripted), CancellationToken::new()).await.unwrap();
             backend.post(run(number).into(), start().into(), Some("start")).await.unwrap();
             while !matches!(
                 backend.get(run(number)).await.unwrap().map(|run| run.status),
@@ -43,7 +45,8 @@ async fn turns_on_the_cluster_and_on_one_machine() {
     let (cluster, _worker) = worker(engine(&server, folder.path()), "w").await;
     let store = SqliteStore::open(folder.path().join("provost.db")).unwrap();
     let embedded = EmbeddedBackend::new(store, Arc::new(SystemClock)).unwrap();
-    let backends: [(&str, Arc<dyn Backend>); 2] = [("embedded", Arc::new(embedded)), ("cluster", Arc::new(cluster))];
+    let backends: [(&str, Arc<dyn Backend>); 2] =
+        [("embedded", Arc::new(embedded)), ("cluster", Arc::new(cluster))];
     let mut from = 1;
     for round in 1..=3 {
         for runs in [1, 8, 32] {

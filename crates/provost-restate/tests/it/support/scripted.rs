@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent, ToolResult};
 use provost_event::{
-    Access, AgentPolicy, Block, Budget, CallFacts, EffectId, Entry, Json, LifecycleEntry, Limits, ModelPolicy,
-    RunId, RunPolicy, Seq, SpawnBudget, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
+    Access, AgentPolicy, Block, Budget, CallFacts, EffectId, Entry, Json, LifecycleEntry, Limits,
+    ModelPolicy, RunId, RunPolicy, Seq, SpawnBudget, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
 };
 use provost_harness::{Executor, Log as _, RunLease as _, Worker as _};
 use provost_restate::RestateBackend;
@@ -158,7 +158,8 @@ async fn hold(backend: &RestateBackend, run: RunId, executor: Scripted, stop: Ca
     let ended = async {
         let mut records = backend.subscribe(run.into(), Seq::START);
         while let Some(record) = records.next().await {
-            let is_end = record.is_ok_and(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_))));
+            let is_end =
+                record.is_ok_and(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_))));
             if is_end {
                 break;
             }

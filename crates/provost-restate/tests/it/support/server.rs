@@ -118,10 +118,12 @@ fn program() -> Option<PathBuf> {
         assert!(named.is_file(), "PROVOST_RESTATE_SERVER names {}, which isn't there", named.display());
         return Some(named);
     }
-    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/restate/node_modules/@restatedev");
+    let modules =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/restate/node_modules/@restatedev");
     let installed = std::fs::read_dir(modules).into_iter().flatten().flatten();
     let installed = installed.map(|package| package.path().join("bin/restate-server"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let on_path = std::env::split_paths(&path).map(|folder| folder.join("restate-server")).collect::<Vec<_>>();
+    let on_path =
+        std::env::split_paths(&path).map(|folder| folder.join("restate-server")).collect::<Vec<_>>();
     installed.chain(on_path).find(|program| program.is_file())
 }
