@@ -14,6 +14,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("provost-process", &["provost-event"]),
     ("provost-terminal", &["provost-event", "provost-process"]),
     ("provost-harness", &["provost-engine", "provost-event", "provost-process"]),
+    // Nodes of an engine and workers, as processes of this machine.
+    ("provost-cluster", &["provost-process"]),
     ("provost-llm", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-tools", &["provost-event", "provost-harness", "provost-process", "provost-terminal"]),
     ("provost-backend", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
@@ -78,6 +80,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "provost-runtime",
         &[
             "provost-backend",
+            "provost-cluster",
             "provost-config",
             "provost-engine",
             "provost-event",
@@ -89,6 +92,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "provost-mcp-client",
             "provost-power",
             "provost-process",
+            "provost-restate",
             "provost-sandbox",
             "provost-sqlite",
             "provost-telemetry",
@@ -103,6 +107,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "provost-backend",
             // The server that runs over the same store.
             "provost-client",
+            "provost-cluster",
             "provost-config",
             "provost-engine",
             "provost-event",
