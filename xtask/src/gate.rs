@@ -53,6 +53,7 @@ pub(crate) fn after_tests() -> Result<()> {
         must(cargo().args(doc).env("RUSTDOCFLAGS", "--cfg docsrs -D warnings"))
     })?;
     step("kill loop", || in_dev(&["kill-loop", "10"]))?;
+    step("chaos", || in_dev(&["chaos", "--minutes", "1"]))?;
     step("overnight", || in_dev(&["overnight", "--minutes", "0.5", "--kill"]))
 }
 

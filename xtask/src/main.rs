@@ -21,6 +21,9 @@ cargo xtask COMMAND
 
   approval-latency [N]
                     how soon an approval from another process is acted on: median and 99th percentile of N (default 200)
+  chaos [--minutes M] [--seed S]
+                    kill -9 nodes and workers of a cluster on this machine for M minutes (default 5) while runs work on it,
+                    check that each ends once, no entry is lost or doubled, no limit passed, nothing done twice unsaid
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
   kill-matrix [--scenario NAME] [--every K]
                     kill -9 runs before and after every transaction of theirs, resume each, check its log
@@ -41,7 +44,7 @@ fn main() -> Result<()> {
         [gate::AFTER_TESTS] => gate::after_tests(),
         ["release-check"] => packages::release_check(),
         ["recording"] => recording::recording(),
-        ["approval-latency" | "kill-loop" | "kill-matrix" | "overnight", ..] => in_dev(&args),
+        ["approval-latency" | "chaos" | "kill-loop" | "kill-matrix" | "overnight", ..] => in_dev(&args),
         ["wire-check", rest @ ..] => wire_check::run(rest),
         ["--help" | "-h" | "help"] | [] => {
             print!("{USAGE}");

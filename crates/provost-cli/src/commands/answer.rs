@@ -117,7 +117,7 @@ impl ApprovalControl {
         let request = Request::new(scope, folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
         let place = state_dir(&loading.settled()?.settings, &folders);
-        let backend = place.open()?;
+        let backend = place.open().await?;
         Ok(Self { place, backend, user_file: folders.user_file })
     }
 

@@ -22,7 +22,7 @@ use provost_llm::resolve;
 use self::change::Change;
 use self::limits::{Given, More};
 use super::find::find;
-use super::run::{others_at_work, tell};
+use super::run::{must_be_engine, others_at_work, tell};
 use super::{SentMessage, current_dir, mark};
 use crate::asking::{Asking, who_asks};
 use crate::cli::ResumeArgs;
@@ -55,7 +55,10 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let observers = observers(&settled, &folder, &variables)?;
     let given = Given::read(&Request { flags: &flags, ..request }, &args)?;
     let place = state_dir(settings, &folders);
-    let backend = place.open()?;
+    if args.detach {
+        must_be_engine(&place)?;
+    }
+    let backend = place.open().await?;
     let run = find(&*backend, &args.run).await?;
     mark(Some(run));
     tell_of_unread("");
@@ -63,11 +66,18 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
     let folder = change.policy.agent.workspace.clone();
-    refuse_lost_workspace(run, &folder, &root)?;
+    let is_followed = !backend.performs_here();
+    if !is_followed {
+        refuse_lost_workspace(run, &folder, &root)?;
+    }
     let more = given.added_to(run, (&state, &change.policy))?;
     let tuning = Tuning::of(&args, (&state, &change), (settings, &variables))?;
     let judges = if change.gives_goal() { Judges::Needed } else { judges(&root) };
-    let models = models(&change, judges, &given, (settings, &variables), &tuning)?;
+    let models = match is_followed {
+        // Workers reach them.
+        true => Models::new(),
+        false => models(&change, judges, &given, (settings, &variables), &tuning)?,
+    };
     let programs = Programs::of(&change.policy, &settled, &variables)?;
     let pending_stop = if state.outcome().is_none() { PendingStop::Outlived } else { PendingStop::None };
     let stands_for = StandsFor::of(&change.policy, args.shown);
@@ -112,9 +122,13 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let said = given.text.as_deref();
     let said = said.map(|text| SentMessage { to: SessionId::root(run), text, by: BY, before: root.head() });
     let shown = args.shown;
-    Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop, stands_for }
-        .finish_after(said.as_ref(), was_completed)
-        .await
+    let work =
+        Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop, stands_for };
+    if args.detach {
+        work.leave();
+        return Ok(Exit::Done);
+    }
+    work.finish_after(said.as_ref(), was_completed).await
 }
 
 async fn at_work(backend: &dyn Backend) -> Result<Vec<RunSummary>, BackendError> {
