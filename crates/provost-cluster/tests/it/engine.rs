@@ -1,16 +1,18 @@
-//! With Restate's server, where it is installed: `PROVOST_ENGINE_SERVER` names it, or it is in `PATH`.
+//! With Restate's server, where it is installed: `PROVOST_RESTATE_SERVER` names it, `cargo xtask restate-server` has installed it,
+//! or it is in `PATH`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use provost_cluster::find_server;
+use provost_cluster::{find_server, installed_server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::stage::Stage;
 
 fn server() -> Option<PathBuf> {
-    let named = std::env::var_os("PROVOST_ENGINE_SERVER").map(PathBuf::from);
-    named.or_else(|| find_server(&std::env::var_os("PATH")?))
+    let named = std::env::var_os("PROVOST_RESTATE_SERVER").map(PathBuf::from);
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/restate");
+    named.or_else(|| installed_server(&tools)).or_else(|| find_server(&std::env::var_os("PATH")?))
 }
 
 async fn asked(port: u16, path: &str) -> String {

@@ -43,7 +43,8 @@ impl Stage {
     }
 
     pub(crate) async fn up(&self, nodes: usize, workers: usize) -> Result<Started, ClusterError> {
-        let env = ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+        let env =
+            ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
         let env = env.collect::<Vec<(OsString, OsString)>>();
         let request = UpRequest {
             nodes,
@@ -79,7 +80,8 @@ impl Stage {
         let member = status.members.iter().find(|member| member.name == name).expect("a member");
         let pid = member.pid.expect("it runs");
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process");
-        let started = text.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)).expect("a time");
+        let started =
+            text.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)).expect("a time");
         let process = ProcessIdentity { pid, started: started.parse().expect("a number") };
         assert!(tokio::task::spawn_blocking(move || process.end_tree()).await.expect("a task"));
     }
@@ -90,7 +92,8 @@ impl Drop for Stage {
         // A test that failed leaves nothing behind.
         let cluster = self.cluster.clone();
         let end = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             let _ = runtime.block_on(cluster.down(Duration::ZERO));
         };
         let _ = std::thread::spawn(end).join();
