@@ -34,8 +34,11 @@ acpx --agent "$provost acp" --cwd "$scene/work" --approve-all exec "allow: publi
 "$provost" show last
 acpx --agent "$provost acp" --cwd "$scene/work" sessions list || failed=1
 
-step "acpx: a prompt that times out; acpx ends all processes below the agent then, which suspends the run"
+step "acpx: a prompt that times out; acpx ends all processes below the agent then, and the run goes on"
 acpx --agent "$provost acp" --cwd "$scene/slow" --approve-all --timeout 15 exec "wait: take your time" || test $? = 3 || failed=1
+cd "$scene/slow"
 "$provost" ps -n 1
+"$provost" ps -n 1 --json | grep -q '"status":"running"' || failed=1
+"$provost" cancel last || failed=1
 test $failed = 0 && echo "editors: passed" || echo "editors: FAILED"
 exit $failed

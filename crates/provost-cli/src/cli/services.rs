@@ -53,6 +53,9 @@ pub(crate) struct UnattendedArgs {
     pub(crate) run: String,
     /// The work, as JSON.
     pub(crate) work: String,
+    /// Have another process do it, which descends from no process of the caller's.
+    #[arg(long)]
+    pub(crate) apart: bool,
 }
 
 #[derive(Debug, Args)]

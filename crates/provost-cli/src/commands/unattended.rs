@@ -1,5 +1,6 @@
 //! Works on a run for a program that starts it, as servers do. No user calls it.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use provost_event::RunId;
 use provost_harness::{ForkRun, NotStarted, ResumeRun, StartRun, StartsWork, Work, WorkLimits};
 use provost_process::{Confinement, FirstLine, Launch, start_detached};
 
-use super::{act, fork, run};
+use super::{act, current_dir, fork, print, run};
 use crate::cli::{BudgetArgs, ForkArgs, ResumeArgs, RunArgs, ShownArgs, UnattendedArgs, WorkArgs};
 use crate::exit::{Exit, in_one_line, is_refusal};
 use crate::unattended::{Said, work_for};
@@ -22,6 +23,9 @@ const START_MAX: Duration = Duration::from_secs(60);
 const QUIET: ShownArgs = ShownArgs { json: false, quiet: true, verbose: false, require_verified: false };
 
 pub(super) async fn unattended(args: UnattendedArgs) -> anyhow::Result<Exit> {
+    if args.apart {
+        return apart(args).await;
+    }
     let run = args.run.parse::<RunId>().ok().context("a run's id is expected")?;
     work_for(run);
     let result = match serde_json::from_str(&args.work).context("work is expected, as JSON")? {
@@ -35,6 +39,27 @@ pub(super) async fn unattended(args: UnattendedArgs) -> anyhow::Result<Exit> {
         said.say();
     }
     result
+}
+
+/// Starts the process that works on the run, passes its line on, and ends: then it descends from no process that was there
+/// before. A program that ends all that it has started, as some editors do, would end the run with it.
+async fn apart(args: UnattendedArgs) -> anyhow::Result<Exit> {
+    let launch = launch(vec![UNATTENDED.into(), args.run.into(), args.work.into()], current_dir()?)?;
+    let started = start_detached(launch).await.context("no process can be started")?;
+    print(&format!("{}\n", started.line))?;
+    Ok(Exit::Done)
+}
+
+/// This program again, with these arguments.
+fn launch(args: Vec<OsString>, cwd: PathBuf) -> anyhow::Result<Launch<FirstLine>> {
+    Ok(Launch {
+        program: std::env::current_exe()?.into(),
+        args,
+        env: variables().iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        cwd,
+        stdio: FirstLine { within: START_MAX },
+        confinement: Confinement::Strongest,
+    })
 }
 
 fn budget(limits: WorkLimits) -> BudgetArgs {
@@ -99,20 +124,15 @@ pub(super) struct Unattended {
 impl StartsWork for Unattended {
     async fn start(&self, run: RunId, work: &Work) -> Result<(), NotStarted> {
         let failed = |why: String| NotStarted::Failed(format!("no process can be started: {why}"));
-        let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
         let text = serde_json::to_string(work).map_err(|error| failed(error.to_string()))?;
         let cwd = match work {
             Work::Start(start) => start.folder.clone(),
             Work::Resume(_) | Work::Fork { .. } => self.folder.clone(),
         };
-        let launch = Launch {
-            program: program.into(),
-            args: vec![UNATTENDED.into(), run.to_string().into(), text.into()],
-            env: variables().iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            cwd,
-            stdio: FirstLine { within: START_MAX },
-            confinement: Confinement::Strongest,
-        };
+        let args = [UNATTENDED, "--apart", &run.to_string(), &text].map(OsString::from).to_vec();
+        let mut launch = launch(args, cwd).map_err(|error| failed(error.to_string()))?;
+        // What it waits for itself comes first.
+        launch.stdio.within = START_MAX.saturating_add(Duration::from_secs(5));
         let started = start_detached(launch).await.map_err(|error| failed(error.to_string()))?;
         match serde_json::from_str(&started.line) {
             Ok(Said::Begun) => Ok(()),

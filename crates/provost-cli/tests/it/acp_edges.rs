@@ -154,6 +154,28 @@ fn worker_of(run: &str) -> u32 {
 }
 
 #[test]
+fn an_editor_that_ends_all_below_the_agent_doesnt_end_the_run() {
+    let scene = asks();
+    let mut editor = editor(&scene);
+    let session = new_session(&mut editor, &scene);
+    prompt(&mut editor, &session, "publish it");
+    question(&mut editor);
+    let worker = worker_of(&session);
+    let agent = editor.id();
+    let above = std::iter::successors(Some(worker), |pid| parent_of(*pid)).collect::<Vec<_>>();
+    assert!(!above.contains(&agent), "{above:?} descend from {agent}");
+    editor.kill();
+    let approved = scene.provost(&["approve"]);
+    assert_eq!(approved.status, 0, "{approved:?}");
+    until("it is published", || (effects(&scene) == "published\n").then_some(()));
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok().filter(|pid| *pid > 0)
+}
+
+#[test]
 fn a_question_that_outlasts_its_time_is_answered_later_and_the_run_goes_on() {
     let scene = Scene::scripted(ASKS)
         .with_settings(&format!("{ASK}approval_timeout = \"1s\"\nunanswered = \"pause\"\n"));

@@ -112,6 +112,11 @@ impl StdioClient {
     }
 
     /// Kills it without a chance to do anything.
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
