@@ -330,6 +330,11 @@ fn trace() -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&filter).map_err(|error| {
         Refusal::new(format!("PROVOST_LOG: {error}"), "e.g. PROVOST_LOG=provost_harness=debug")
     })?;
+    // What it says below that holds codes and other parts of logins.
+    let filter = match "rmcp::transport::auth=info".parse() {
+        Ok(quiet) => filter.add_directive(quiet),
+        Err(_) => filter,
+    };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
