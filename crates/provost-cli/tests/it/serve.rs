@@ -96,6 +96,20 @@ fn a_call_runs_until_its_process_is_killed() {
 }
 
 #[test]
+fn a_call_of_a_cancelled_run_needs_no_approval_any_more() {
+    let scene = asks();
+    let running = scene.start(&["run", "publish it"]);
+    let served = Served::start(&scene);
+    let waiting =
+        until("it asks", || served.get("/v1/approvals").json().as_array().unwrap().first().cloned());
+    let run = waiting["run"].as_str().unwrap();
+    assert_eq!(served.post(&format!("/v1/runs/{run}/cancel"), "{}").status, 200);
+    running.end();
+    let timeline = served.get(&format!("/v1/runs/{run}/timeline")).json();
+    assert_ne!(timeline["items"][0]["calls"][0]["progress"], "needs_approval", "{timeline}");
+}
+
+#[test]
 fn an_approval_for_always_is_kept_in_the_users_settings() {
     let scene = asks();
     let running = scene.start(&["run", "publish it"]);

@@ -133,13 +133,14 @@ fn a_commit_changes_few_pages() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("provost.db");
     let mut store = SqliteStore::open(&path).unwrap();
-    let (run, session) = (ActorKey::from(run(1)), ActorKey::from(SessionId::root(run(1))));
+    let session = ActorKey::from(SessionId::root(run(1)));
+    let run = ActorKey::from(run(1));
     let entry = |actor: ActorKey, seq: u64| {
         let content = vec![Block::Text("Nothing was done. ".repeat(8))];
         let entry = ConversationEntry::UserMessage(UserMessage { content, by: "ann".to_owned() });
-        let (at, elapsed) = (Timestamp(seq), Elapsed::default());
-        NewEntry::new(Record { actor, seq: Seq(seq), at, elapsed, entry: Entry::Conversation(entry) })
-            .unwrap()
+        let entry = Entry::Conversation(entry);
+        let elapsed = Elapsed::default();
+        NewEntry::new(Record { actor, seq: Seq(seq), at: Timestamp(seq), elapsed, entry }).unwrap()
     };
     let effect = |seq: u64| EffectId { actor: session, seq: Seq(seq) };
     let log = path.with_extension("db-wal");
@@ -147,8 +148,9 @@ fn a_commit_changes_few_pages() {
     for commit in 1..=COMMITS {
         store.begin().unwrap();
         for actor in [run, session] {
-            let (before, last) = (Seq(2 * (commit - 1)), 2 * commit);
-            store.append(actor, before, &[entry(actor, last - 1), entry(actor, last)]).unwrap();
+            let last = 2 * commit;
+            let both = [entry(actor, last - 1), entry(actor, last)];
+            store.append(actor, Seq(last - 2), &both).unwrap();
         }
         store.close_effect(effect(commit - 1)).unwrap();
         let timer = Effect::Timer { due: Timestamp(commit), remaining_ms: 1 };
@@ -157,6 +159,5 @@ fn a_commit_changes_few_pages() {
         store.commit().unwrap();
     }
     let pages = (log.metadata().unwrap().len() - before) / 4120;
-    eprintln!("{pages} pages in {COMMITS} commits");
     assert!(pages < 5 * COMMITS, "{pages} pages in {COMMITS} commits");
 }
