@@ -251,7 +251,6 @@ impl Reader {
             }
             Entry::Lifecycle(LifecycleEntry::Ended(ended)) => {
                 self.interrupt();
-                self.drop_questions();
                 TimelineEvent::Outcome { text: ended.outcome.to_string() }
             }
             Entry::Lifecycle(LifecycleEntry::Resumed(_)) => TimelineEvent::Resumed,
@@ -288,13 +287,6 @@ impl Reader {
             call.duration_ms = Some(finished.duration_ms);
         }
         self.open.remove(&finished.call);
-    }
-
-    /// The agent has ended: what it asked is answered no more.
-    fn drop_questions(&mut self) {
-        for call in std::mem::take(&mut self.asked).into_values() {
-            self.progress(&call, CallProgress::NotStarted);
-        }
     }
 
     /// The agent has stopped: nothing runs any more.
