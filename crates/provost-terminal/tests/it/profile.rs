@@ -97,7 +97,7 @@ fn a_profile_of_ones_own_inherits_and_says_what_is_wrong_with_its_line() {
     wrong(
         "kind = \"plain\"\ninherits = \"unknown\"\n",
         expect![[r#"
-            profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, pi, copilot, generic, gateway
+            profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, pi, copilot, cline, vibe, generic, gateway
         "#]],
     );
     wrong(

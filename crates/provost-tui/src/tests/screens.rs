@@ -105,7 +105,7 @@ async fn all_runs_and_one_of_them_at_200_by_50() {
             FAILED 1                                                                                                          │
              ✗ Rotate the staging certificates            infra          budget               2m          0    $0.00 ──────── │ LIVE
                                                                                                                               │ 1  Everything is green, I push it.
-                                                                                                                              │    ● shell git push origin ledger-micros                                     running
+                                                                                                                              │    ◆ shell git push origin ledger-micros                              needs approval
                                                                                                                               │
                                                                                                                               │
                                                                                                                               │
@@ -162,7 +162,7 @@ async fn a_run_at_80_by_24() {
             ◆ it asks: git push origin ledger-micros  a answers
             [1 live]  2 agents   3 goal   4 cost   5 changes   agent 0
             1  Everything is green, I push it.
-               ● shell git push origin ledger-micros                                 running
+               ◆ shell git push origin ledger-micros                          needs approval
 
 
 
