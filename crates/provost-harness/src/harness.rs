@@ -25,8 +25,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record, RunId,
-    RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
+    ActorKey, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record, ResumeCause,
+    Resumed, RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -208,6 +208,7 @@ impl AgentHarness {
             step_mode: StepMode::Free,
             next_turn: 1,
             outcome: None,
+            resumed: Seq::START,
             seen,
             known_to_observers: HashSet::new(),
             remade: Vec::new(),
@@ -238,6 +239,8 @@ pub struct Harness {
     step_mode: StepMode,
     next_turn: u32,
     outcome: Option<Outcome>,
+    /// Where its own log was last continued by [`Harness::resume`]: an earlier end isn't the end of what follows.
+    resumed: Seq,
     seen: LogPositions,
     /// The logs whose first entries the observers have.
     known_to_observers: HashSet<ActorKey>,
@@ -343,7 +346,7 @@ impl Harness {
                 ActorKey::Run(_),
                 Entry::Lifecycle(LifecycleEntry::Paused(Paused { outcome }))
                 | Entry::Lifecycle(LifecycleEntry::Ended(Ended { outcome })),
-            ) => Ok(Some(self.done(outcome.clone()).await)),
+            ) if record.seq > self.resumed => Ok(Some(self.done(outcome.clone()).await)),
             (ActorKey::Session(session), Entry::Lifecycle(LifecycleEntry::Ended(_))) => {
                 self.forget(session);
                 Ok(None)
@@ -453,12 +456,27 @@ impl Harness {
     /// # Errors
     /// When that can't be recorded.
     pub async fn resume_with(&mut self, request: ResumeRequest) -> Result<(), HarnessError> {
-        if self.outcome.take().is_none() {
+        if self.outcome.is_none() {
             return Ok(());
         }
         self.observers.0.begin();
         let ResumeRequest { by, budget, turns_max, text } = request;
-        self.to_run(RunEvent::Resume { agent: None, by, budget, turns_max, text }).await
+        let event = Event::Run(RunEvent::Resume { agent: None, by, budget, turns_max, text });
+        let (backend, key) = (Arc::clone(&self.deps.backend), ActorKey::from(self.run));
+        let head = backend.post(key, event, None).await?.head;
+        let seen = self.seen.get(&key).copied().unwrap_or_default();
+        let unseen = usize::try_from(head.0.saturating_sub(seen.0)).unwrap_or(usize::MAX);
+        for record in backend.read(key, seen, unseen).await? {
+            if let Entry::Lifecycle(LifecycleEntry::Resumed(Resumed {
+                cause: ResumeCause::Asked { .. },
+                ..
+            })) = &record.entry
+            {
+                self.resumed = record.seq;
+                self.outcome = None;
+            }
+        }
+        Ok(())
     }
 
     fn to_run(&self, event: RunEvent) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {

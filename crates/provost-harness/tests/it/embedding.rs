@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_backend::{EmbeddedBackend, MemoryStore};
+use provost_engine::RunEvent;
 use provost_event::{
     Access, AgentPolicy, Budget, Entry, GateEntry, Json, LifecycleEntry, ModelPolicy, Outcome, Record, RunId,
     RunPolicy, Seq, SessionId, StepMode, StopHookPolicy, StopHookVerdict, ToolEntry, ToolFinished, ToolSpec,
@@ -331,6 +332,27 @@ async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
     assert!(
         records.iter().any(|record| matches!(record.entry, Entry::Lifecycle(LifecycleEntry::Resumed(_))))
     );
+}
+
+#[tokio::test]
+async fn a_resumed_run_does_not_end_with_an_end_from_before() {
+    let scene =
+        Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
+            context.cancel.cancelled().await;
+            ToolOutput::ok("x")
+        }));
+    let (harness, backend) = scene.harness();
+    let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let outcome = run.run(&cancel).await.expect("it is suspended");
+    assert_eq!(outcome.to_string(), "paused by the embedding program");
+    // Another terminal cancels it while this one is about to resume it.
+    let cancel = RunEvent::Cancel { agent: None, by: "ann".to_owned() };
+    backend.post(RUN.into(), cancel.into(), None).await.expect("it is cancelled");
+    run.resume("me", Budget::default(), None).await.expect("it goes on");
+    let outcome = run.run(&CancellationToken::new()).await.expect("it ends");
+    assert_eq!(outcome, Outcome::UNVERIFIED);
 }
 
 struct Hook(&'static str, fn() -> StopHookVerdict);
