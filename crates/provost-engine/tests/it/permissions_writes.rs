@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use provost_event::Permission;
 
 use crate::permissions::{command, permissions};
-use crate::permissions_attempts::rows;
+use crate::permissions_attempts::{rows, side_by_side};
 
 const ROWS: &str = include_str!("shell_writes.txt");
 
@@ -111,11 +111,14 @@ fn no_star_lets_a_program_that_looks_write_a_file() {
     let looking = looking();
     let show = std::env::var("PROVOST_SHELL_ROWS").ok();
     let (mut wrong, mut shown) = (Vec::new(), String::new());
-    for (recorded, text) in rows(ROWS) {
-        let through = looking.judge("shell", &command(&text)).permission == Permission::Allow;
-        let seen = if show.is_some() || through { seen(&text) } else { "-".to_owned() };
+    let all = rows(ROWS);
+    let examined = side_by_side(&all, |(_, text)| {
+        let through = looking.judge("shell", &command(text)).permission == Permission::Allow;
+        (through, if show.is_some() || through { seen(text) } else { "-".to_owned() })
+    });
+    for ((recorded, text), (through, seen)) in all.iter().zip(examined) {
         shown.push_str(&format!("{seen}\t{text}\n"));
-        if through && (seen != "-" || recorded != "-") {
+        if through && (seen != "-" || *recorded != "-") {
             wrong.push(format!("{seen} {text}"));
         }
     }
