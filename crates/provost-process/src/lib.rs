@@ -118,7 +118,7 @@ pub use launch::{
 pub use launch::{run_attached, run_helper};
 pub use leftover::{boot_id, end_leftovers};
 pub use log_file::{LogEnd, LogFile};
-pub use masked::MaskedPaths;
+pub use masked::{MASKED_IN_HOME, MaskedPaths};
 pub use piped::{OwnStreamsChild, PipeClosed, Piped, PipedChild, PipedCommand, PipedEnding};
 #[cfg(not(unix))]
 pub use portable::{

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 /// Masked files and folders below the user's home folder.
-const OF_HOME: &[&str] = &[
+pub const MASKED_IN_HOME: &[&str] = &[
     // Remote access and encryption keys.
     ".ssh",
     ".gnupg",
@@ -125,7 +125,7 @@ impl MaskedPaths {
     /// The built-in list for this home folder; without one only what is masked for the whole machine.
     #[must_use]
     pub fn of_home(home: Option<&Path>) -> Self {
-        let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|path| home.join(path)));
+        let of_home = home.into_iter().flat_map(|home| MASKED_IN_HOME.iter().map(|path| home.join(path)));
         Self::default().and(of_home.chain(OF_MACHINE.iter().map(PathBuf::from)))
     }
 

@@ -1,10 +1,12 @@
 //! What a policy means in a folder: the paths that may be written, that may not be read, and that stay as they are.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 use provost_event::{SandboxMode, SandboxPolicy};
 use provost_harness::{GrantedFolder, PROTECTED_FILES, PROTECTED_FOLDERS, masked_paths};
+use provost_process::MASKED_IN_HOME;
 
 use crate::caches::{Cache, caches, layers};
 use crate::denial::real;
@@ -295,7 +297,7 @@ impl FileRules {
 pub(crate) fn is_absent(path: &Path) -> bool {
     let Ok(facts) = path.symlink_metadata() else { return true };
     if facts.is_dir() {
-        return std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        return fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     }
     !facts.is_symlink() && facts.len() == 0
 }
@@ -311,10 +313,22 @@ fn is_symlink(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|facts| facts.is_symlink())
 }
 
+/// What is never read in a home folder, without what its entries show to be absent.
+fn masked_in(home: &Path) -> Vec<PathBuf> {
+    let names = fs::read_dir(home)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<HashSet<_>>>());
+    let is_there = |path: &&Path| {
+        let first = path.components().next().map(Component::as_os_str);
+        // A folder that can't be listed may have it.
+        first.is_none_or(|first| names.as_ref().map_or(true, |names| names.contains(first)))
+    };
+    MASKED_IN_HOME.iter().map(Path::new).filter(is_there).map(|path| home.join(path)).collect()
+}
+
 /// What is there of all that is never read, without symlinks.
 fn masked(policy: &SandboxPolicy, workspace: &Path, places: &Places) -> Vec<PathBuf> {
     let mut all = masked_paths(None, Some(&places.state));
-    all.extend(homes(places).iter().flat_map(|home| masked_paths(Some(home), None)));
+    all.extend(homes(places).iter().flat_map(|home| masked_in(home)));
     all.extend(settings_folder(places));
     let cargo = places.variables.get("CARGO_HOME").map(PathBuf::from);
     let files = ["credentials", "credentials.toml"];
@@ -349,7 +363,7 @@ fn environment_files(workspace: &Path, home: Option<&Path>) -> Vec<PathBuf> {
 
 /// The folders in a folder, of a large one only some.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(SIBLINGS_MAX);
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(SIBLINGS_MAX);
     entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 

@@ -5,7 +5,7 @@
 //! under the same id.
 
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -94,8 +94,8 @@ impl HeldKey<'_> {
         }
         let path = self.path();
         let written = path.with_extension("new");
-        let file = std::fs::File::create(&written)?;
-        serde_json::to_writer(&file, key)?;
+        let mut file = std::fs::File::create(&written)?;
+        file.write_all(&serde_json::to_vec(key)?)?;
         file.sync_all()?;
         std::fs::rename(&written, &path)
     }

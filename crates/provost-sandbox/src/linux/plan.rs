@@ -36,8 +36,7 @@ pub(super) struct Layer {
 impl Plan {
     pub(super) fn write(&self) -> io::Result<OwnedFd> {
         let mut file = File::from(memfd_create("plan", MemfdFlags::CLOEXEC)?);
-        serde_json::to_writer(&mut file, self)?;
-        file.flush()?;
+        file.write_all(&serde_json::to_vec(self)?)?;
         Ok(file.into())
     }
 
