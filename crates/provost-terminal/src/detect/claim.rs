@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use provost_event::{EvidenceSource, TerminalEvent};
 
 use super::{Detector, evidence};
 use crate::profile::ProgramKind;
+use crate::signal::plain;
 
 /// The last claim.
 #[derive(Debug, Clone)]
@@ -49,8 +52,7 @@ impl Detector {
             }
             Some("error") => {
                 let why = evidence(EvidenceSource::Signal, words.clone());
-                let message = fields.iter().find(|(name, _)| name == "message" || name == "reason");
-                let line = message.map_or(words, |(_, message)| message.clone());
+                let line = fields.iter().find_map(message_of).unwrap_or(words);
                 self.turn.has_failed = self.turn.submitted || is_plain;
                 return self.note(at, TerminalEvent::Error { line }, 70, why);
             }
@@ -60,5 +62,17 @@ impl Detector {
             }
         };
         self.claim = Some(ActivityReport { at, state: claimed, words });
+    }
+}
+
+/// The message in a field; that of `msg` is base64.
+fn message_of((name, value): &(String, String)) -> Option<String> {
+    match name.as_str() {
+        "message" | "reason" => Some(value.clone()),
+        "msg" => {
+            let text = String::from_utf8(BASE64.decode(value).ok()?).ok()?;
+            Some(plain(&text)).filter(|text| !text.is_empty())
+        }
+        _ => None,
     }
 }

@@ -132,6 +132,12 @@ impl Detector {
                 !row.is_empty() && rule.above.last().is_none_or(|pattern| pattern.is_match(row))
             };
             let named = if rule.above.is_empty() { row } else { (0..row).rev().find(is_named)? };
+            // Nor may an excluded row stand directly above it: the words are those of something else then.
+            let filled = |row: &usize| !frame.row(*row).is_empty();
+            let mut words = (0..=named).rev().take_while(filled).map(|row| frame.row(row));
+            if !rule.above.is_empty() && words.any(|words| rule.is_excluded(words)) {
+                return None;
+            }
             let is_own = self.profile.kind == ProgramKind::Agent && !rule.is_inherited;
             Some(Found {
                 row,

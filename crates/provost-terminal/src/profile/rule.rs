@@ -131,7 +131,12 @@ impl Rule {
 
     /// Whether a row matches; for rules that match any row.
     pub(crate) fn is_said(&self, row: &str) -> bool {
-        self.anchor.is_match(row) && !self.unless.iter().any(|pattern| pattern.is_match(row))
+        self.anchor.is_match(row) && !self.is_excluded(row)
+    }
+
+    /// Whether a row is one that the rule excludes.
+    pub(crate) fn is_excluded(&self, row: &str) -> bool {
+        self.unless.iter().any(|pattern| pattern.is_match(row))
     }
 
     /// Whether the line with the cursor matches.
@@ -141,7 +146,7 @@ impl Rule {
 
     fn at_line(&self, frame: &Frame) -> Option<(usize, usize)> {
         let found = frame.is_line_end && self.anchor.is_match(&frame.line);
-        (found && !self.unless.iter().any(|pattern| pattern.is_match(&frame.line))).then_some(())?;
+        (found && !self.is_excluded(&frame.line)).then_some(())?;
         self.climb(frame, frame.cursor_row)
     }
 
@@ -150,8 +155,7 @@ impl Rule {
         let (first, last) = self.climb(frame, row)?;
         // The first row is the anchor of the others; excluded rows are searched among them or below.
         let from = if self.above.is_empty() { first } else { first + 1 };
-        let denied = (from..=frame.end.max(last))
-            .any(|row| self.unless.iter().any(|pattern| pattern.is_match(frame.row(row))));
+        let denied = (from..=frame.end.max(last)).any(|row| self.is_excluded(frame.row(row)));
         (!denied).then_some((first, last))
     }
 

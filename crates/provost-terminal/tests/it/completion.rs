@@ -147,6 +147,9 @@ fn an_error_of_the_program_is_the_failure_of_its_turn_unless_it_went_on() {
     assert_eq!(codex(&[Paint(went_on), Wait(3000)]).0, Some(None));
     let claims = [Paint("\x1b]7501;state=error:app=codex\x07"), Paint(CODEX_DONE), Wait(12_000)];
     assert_eq!(codex(&claims).0, Some(Some(false)));
+    let mut stage = Stage::new("codex");
+    stage.run(&[Paint("\x1b]7501;state=error:app=x:msg=SW52YWxpZCBrZXk=\x07"), Wait(100)]);
+    assert!(stage.told().contains("Error { line: \"Invalid key\" }"), "{}", stage.told());
 }
 
 #[test]
@@ -202,6 +205,9 @@ fn an_answer_of_opencode_without_a_time_is_its_failure_in_the_words_above() {
     assert!(stage.told().contains("Error { line: \"Incorrect API key provided\" }"));
     let answers = turn("     Done.\r\n\r\n     ▣  Build · Scripted · 1.2s");
     assert_eq!(completion("opencode", &answers).0, Some(None));
+    // What a person denied isn't the agent's failure.
+    let denied = turn("     $ touch forbidden.txt\r\n\r\n     ▣  Build · Scripted");
+    assert_eq!(completion("opencode", &denied).0, Some(None));
 }
 
 #[test]
