@@ -164,7 +164,8 @@ class RefusedKey(Story):
 
     def verify(self, case, status):
         expect(status != 0, "it counts as completed")
-        expect("Incorrect API key" in case.output(), "the failure isn't named")
+        named = ("Incorrect API key", "Invalid API key")
+        expect(any(words in case.output() for words in named), "the failure isn't named")
 
 
 class BrokenProvider(Story):

@@ -71,7 +71,7 @@ pub(crate) struct TerminalDriver {
     /// The composer may hold an earlier prompt.
     may_hold_words: bool,
     /// Text from Provost itself, to be typed when the agent is ready.
-    own_words: Option<OwnWords>,
+    own_words: Option<String>,
     turn: Option<Turn>,
     was_told: bool,
     last_told: String,
@@ -83,13 +83,6 @@ pub(crate) struct TerminalDriver {
 struct PendingQuestion {
     ask: TerminalAsk,
     call: CallId,
-}
-
-/// Text that isn't in the log.
-struct OwnWords {
-    text: String,
-    /// The text is dropped once the program has worked more often than this.
-    unless_worked: Option<u64>,
 }
 
 /// State that is read besides the log.
@@ -125,7 +118,7 @@ impl TerminalDriver {
             if let Some(failure) = standing.failure {
                 return Err(ModelFailure::new(ErrorClass::Storage, failure));
             }
-            self.forget_what_has_gone(&standing);
+            self.asked.take_if(|asked| !standing.asks(&asked.ask.fingerprint));
             let seen = ObservedScreen {
                 view: self.pty.view().await.ok(),
                 attendance: *self.attendance.borrow_and_update(),
@@ -199,12 +192,6 @@ impl TerminalDriver {
         CallId(format!("{}-{}-{}", ask.fingerprint, self.pty.pid(), self.handed_on).into())
     }
 
-    /// Drops a question that is no longer asked, and text that no longer applies.
-    fn forget_what_has_gone(&mut self, standing: &TerminalStatus) {
-        self.asked.take_if(|asked| !standing.asks(&asked.ask.fingerprint));
-        self.own_words.take_if(|own| own.unless_worked.is_some_and(|works| standing.works > works));
-    }
-
     /// Waits until something happens, or until `until`.
     async fn wait(
         &mut self,
@@ -248,7 +235,7 @@ impl TerminalDriver {
             ProgramKind::Agent => prompt.for_agent(),
             ProgramKind::Plain => prompt.text.clone(),
         });
-        let own = self.own_words.as_ref().map(|own| own.text.clone());
+        let own = self.own_words.clone();
         let text = own.into_iter().chain(said).collect::<Vec<_>>().join("\n\n");
         if self.may_hold_words && !self.clear_composer(cancel).await? {
             return self.wait_a_moment(cancel).await;

@@ -11,7 +11,7 @@ use provost_terminal::ProgramKind;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{OwnWords, PendingQuestion, TerminalDriver};
+use super::{PendingQuestion, TerminalDriver};
 
 /// How long an answer may take to have an effect; then it is typed once more, if the question is unchanged.
 const TAKES_EFFECT_WITHIN: Duration = Duration::from_secs(4);
@@ -70,7 +70,6 @@ impl TerminalDriver {
                 format!("`{}` asks something, and it isn't known how to say no to it", self.policy.program);
             return Err(ModelFailure::new(ErrorClass::Program, message));
         };
-        let works = self.desk.look().works;
         match self.press(ask, keys, cancel).await? {
             Effect::Taken => {
                 let choice = self.redactor.redact(&choice).into_owned();
@@ -78,8 +77,10 @@ impl TerminalDriver {
                 self.asked = None;
                 let is_agent = self.profile.kind == ProgramKind::Agent;
                 self.may_hold_words = is_agent;
-                let text = reason.filter(|_| is_agent && self.was_told).map(str::to_owned);
-                self.own_words = text.map(|text| OwnWords { text, unless_worked: Some(works) });
+                // Its model isn't told why by the key, whether or not it works on.
+                if let Some(reason) = reason.filter(|_| is_agent && self.was_told) {
+                    self.tell_later(reason);
+                }
                 Ok(())
             }
             Effect::Gone => {
@@ -92,6 +93,16 @@ impl TerminalDriver {
                 let message = format!("`{program}` doesn't take no for an answer. It shows:\n{shown}");
                 Err(ModelFailure::new(ErrorClass::Program, message))
             }
+        }
+    }
+
+    /// Adds to what is typed when the agent is ready; the same is told once.
+    fn tell_later(&mut self, words: &str) {
+        let own = self.own_words.get_or_insert_default();
+        if !own.split("\n\n").any(|told| told == words) {
+            let gap = if own.is_empty() { "" } else { "\n\n" };
+            own.push_str(gap);
+            own.push_str(words);
         }
     }
 

@@ -7,7 +7,7 @@ use provost_process::TerminalView;
 use provost_terminal::ProgramKind;
 use regex::RegexSet;
 
-use super::{OwnWords, TerminalDriver, TerminalStatus};
+use super::{TerminalDriver, TerminalStatus};
 
 /// The prompt after a failure that may pass.
 pub(crate) const TRY_AGAIN: &str =
@@ -66,7 +66,7 @@ pub(super) fn failure_at_end(rows: &[String], seen: Option<&str>) -> Option<Stri
 impl TerminalDriver {
     /// The next exchange gives a prompt to go on.
     pub(crate) fn try_again(&mut self) {
-        self.own_words = Some(OwnWords { text: TRY_AGAIN.to_owned(), unless_worked: None });
+        self.own_words = Some(TRY_AGAIN.to_owned());
     }
 
     /// The failure that an unattended program shows in its last row before it reads the next prompt.

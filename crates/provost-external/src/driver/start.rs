@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::calls::GatewayConnections;
-use super::{CallWatch, GO_ON, OwnWords, RecorderHandle, TerminalDriver, WaitEvidence, storage};
+use super::{CallWatch, GO_ON, RecorderHandle, TerminalDriver, WaitEvidence, storage};
 use crate::attach::Hub;
 use crate::boxed::{Starting, surroundings};
 use crate::drivers::DriversOptions;
@@ -120,7 +120,7 @@ fn driver(
         && profile.kind == ProgramKind::Agent
         && !policy.attended
         && exchange.words.prompt().is_none();
-    let own_words = goes_on.then(|| OwnWords { text: GO_ON.to_owned(), unless_worked: None });
+    let own_words = goes_on.then(|| GO_ON.to_owned());
     TerminalDriver {
         pty,
         profile,

@@ -18,6 +18,9 @@ use super::terminal_status::TerminalStatus;
 const SUBMIT_PAUSE: Duration = Duration::from_millis(350);
 /// How long a program may take to show that it took a prompt; then the return is typed once more.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+/// How long a program that has taken the prompt out of its composer may take to show that it works on it: on a machine
+/// with too much to do that takes seconds.
+const BEGUN_WITHIN: Duration = Duration::from_secs(15);
 
 /// How long a program may take to show what was typed, and the interval of checks.
 const SHOWN_WITHIN: Duration = Duration::from_secs(4);
@@ -63,10 +66,15 @@ impl TerminalDriver {
                     && (attempt == 0 || kind == ProgramKind::Plain || holds(view, &prompt))
             };
             if !self.send_if(typing.submit.clone(), takes_it, cancel).await? {
+                // What is out of the composer is taken: only the sign of work is late.
+                let deadline = Instant::now() + BEGUN_WITHIN;
+                if attempt > 0 && self.shows(deadline, |now| shows_begun(&before, now), cancel).await? {
+                    return Ok(Submission::Taken { turns_before: self.desk.look().turns });
+                }
                 break;
             }
             let deadline = Instant::now() + TAKEN_WITHIN;
-            if self.is_taken(&before, deadline, cancel).await?
+            if self.shows(deadline, |now| shows_taken(&before, now), cancel).await?
                 && self.leaves_the_composer((text, &before, &shown), deadline, cancel).await?
             {
                 return Ok(Submission::Taken { turns_before: before.turns });
@@ -118,19 +126,19 @@ impl TerminalDriver {
         Ok(is_ready)
     }
 
-    /// Waits for a sign that what was typed at `before` was taken.
-    async fn is_taken(
+    /// Waits until the terminal shows `sign`; false at the deadline.
+    async fn shows(
         &self,
-        before: &TerminalStatus,
         deadline: Instant,
+        sign: impl FnMut(&TerminalStatus) -> bool,
         cancel: &CancellationToken,
     ) -> Result<bool, ModelFailure> {
         let mut standing = self.desk.standing();
-        let taken = timeout_at(deadline, standing.wait_for(|now| shows_taken(before, now)));
+        let shown = timeout_at(deadline, standing.wait_for(sign));
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(self.aborted()),
-            taken = taken => Ok(matches!(taken, Ok(Ok(_)))),
+            shown = shown => Ok(matches!(shown, Ok(Ok(_)))),
         }
     }
 
@@ -195,13 +203,19 @@ impl TerminalDriver {
     }
 }
 
+/// A sign that what was typed at `before` was taken.
 fn shows_taken(before: &TerminalStatus, now: &TerminalStatus) -> bool {
+    shows_begun(before, now) || now.turns > before.turns
+}
+
+/// A sign that the program has begun to work since `before`, or ends or asks instead.
+fn shows_begun(before: &TerminalStatus, now: &TerminalStatus) -> bool {
     let asks_anew = now.happened > before.happened
         && matches!(
             now.state,
             TerminalState::WaitingForInput | TerminalState::Password | TerminalState::Blocked(_)
         );
-    now.exit.is_some() || now.works > before.works || now.turns > before.turns || asks_anew
+    now.exit.is_some() || now.works > before.works || asks_anew
 }
 
 /// Only a state that reads text gets text: never a password prompt, a login, or a question for consent.

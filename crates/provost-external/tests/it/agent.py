@@ -1,6 +1,7 @@
 """Paints like an agent: a composer, a mark while it works, a dialog for consent. Text and a return that come in one read
 are taken for a paste. It keeps what it was told in `told` (with --resume it goes on with it). It asks its model where the
-gateway's variables are set; meanwhile its composer looks as when it is ready. With --late it takes its prompt, looks ready,
+gateway's variables are set; meanwhile its composer looks as when it is ready. With --undaunted it works on
+after a denial. With --late it takes its prompt, looks ready,
 reads nothing for a while, and then asks for consent; it reads key by key, and isn't ended by a request."""
 import os
 import select
@@ -170,6 +171,8 @@ class Agent:
         elif key in ("2", ESC):
             self.dialog = None
             self.say("Refused.")
+            if "--undaunted" in sys.argv:
+                self.working = (time.monotonic() + 0.5, "on without it")
 
     def live(self):
         self.write(ESC + "[?2004h")

@@ -48,6 +48,19 @@ async fn a_denied_command_is_not_run_and_the_reason_is_told() {
 }
 
 #[tokio::test]
+async fn the_reason_is_also_told_to_an_agent_that_works_on_after_a_denial() {
+    let stage = Stage::new();
+    let policy =
+        Program::agent(&stage).with(|external| external.args.push("--undaunted".to_owned())).policy(&stage);
+    let run = stage.start("run touch made", policy).await;
+    stage.answers(provost_event::Seq::START, no("not today")).await;
+    assert_eq!(run.outcome().await, COMPLETED, "{:#?}", stage.told().await);
+    let prompts = prompts(stage.file("told"));
+    let [_, reason] = prompts.as_slice() else { panic!("{prompts:#?}") };
+    assert!(reason.contains("not today"), "{reason}");
+}
+
+#[tokio::test]
 async fn what_stop_hooks_want_is_the_next_prompt() {
     let stage = Stage::new();
     let policy = Program::agent(&stage)
