@@ -105,8 +105,10 @@ def cline(home, _work, url):
         "version": 1, "lastUsedProvider": "openai-compatible", "modes": {},
         "providers": {"openai-compatible": provider},
     })
-    # An offer that hides its composer once.
-    write(f"{home}/.cline/data/settings/cli-notices.json", {"shown": {"cline-cli-cline-pass-intro": True}})
+    # Offers, each of which hides its composer once.
+    write(f"{home}/.cline/data/settings/cli-notices.json", {
+        "shown": {"cline-cli-cline-pass-intro": True, "cline-cli-desktop-launch": True},
+    })
     return [], {}
 
 
