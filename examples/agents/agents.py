@@ -92,7 +92,8 @@ def pi(home, _work, url):
     return ["--provider", "scripted", "--model", "scripted"], {}
 
 
-def copilot(_home, _work, url):
+def copilot(home, work, url):
+    write(f"{home}/.copilot/config.json", {"trusted_folders": [work]})
     fixed = {"COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_MODEL": "scripted"}
     own = {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "none"}
     return [], {**fixed, **(own if url else {})}

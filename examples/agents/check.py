@@ -191,6 +191,8 @@ def distrust(name, home, work):
             text = file.read()
         with open(path, "w", encoding="utf-8") as file:
             file.write(text.split(f'[projects."{work}"]')[0])
+    elif name == "copilot":
+        os.remove(f"{home}/.copilot/config.json")
     elif name in ("gemini", "qwen"):
         path = f"{home}/.{name}/settings.json"
         with open(path, encoding="utf-8") as file:

@@ -4,7 +4,7 @@
 //! drops everything after a damaged place): the database then has fewer entries than were acknowledged.
 
 use std::ffi::OsString;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -95,7 +95,9 @@ struct Counted {
 
 impl Counted {
     fn line(&self) -> Vec<u8> {
-        let mut line = format!("{} {}", self.entries, self.last);
+        let mut line = String::with_capacity(LINE_BYTES);
+        // Writing to a string never fails.
+        let _ = write!(line, "{} {}", self.entries, self.last);
         let hash = blake3::hash(line.as_bytes()).to_hex();
         line.push(' ');
         line.push_str(digits_of(&hash));

@@ -41,6 +41,8 @@
 //! approve_once = "y"             # if a question's options couldn't be parsed
 //! approve_always = "p"
 //! deny = "\u001b"
+//! [composer]
+//! waits = ['^Waiting for startup']   # rows that say that a returned prompt waits until the program can take it
 //! [said]
 //! message = '^• '                # the first row of the agent's messages
 //! end = '^Tokens: '              # a row that only a complete answer leaves behind it
@@ -145,6 +147,8 @@ pub struct Profile {
     pub(crate) message_end: Option<Regex>,
     /// Rows that are no part of what it says.
     skipped: Vec<Regex>,
+    /// Rows that say that a returned prompt waits.
+    waits: Vec<Regex>,
     commands: Vec<String>,
     screen: Vec<Regex>,
 }
@@ -251,6 +255,13 @@ impl Profile {
         self.skipped.iter().any(|pattern| pattern.is_match(row)) || self.rules.iter().any(is_mark)
     }
 
+    /// Whether a row says that a prompt waits in the composer until the program can take it.
+    #[must_use]
+    pub fn says_prompt_waits(&self, row: &str) -> bool {
+        let row = rule::bare(row);
+        self.waits.iter().any(|pattern| pattern.is_match(row))
+    }
+
     /// Whether it is for this command: by the program's file name or path, or by those of the script or package
     /// that an interpreter or a package runner (node, python, npx, uvx, env and similar) is given.
     #[must_use]
@@ -294,6 +305,7 @@ impl Profile {
             message: None,
             message_end: None,
             skipped: Vec::new(),
+            waits: Vec::new(),
             unattended: Vec::new(),
             resume: Resume::default(),
             channels: vec![ProgramChannel::Terminal],

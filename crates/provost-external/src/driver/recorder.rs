@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::masked::masked;
-use super::terminal_status::{TerminalStatus, shows_work};
+use super::terminal_status::TerminalStatus;
 
 /// A state counts once it has lasted this long, or another event follows it; a shorter one says nothing.
 const STATE_STANDS: Duration = Duration::from_millis(150);
@@ -178,9 +178,11 @@ impl EventRecorder {
 
     /// Handles an event of the detector.
     async fn take(&mut self, noted: TerminalNoted) {
-        if shows_work(&noted) {
-            self.standing.send_modify(|standing| standing.works += 1);
-        }
+        self.standing.send_if_modified(|standing| {
+            let before = standing.works;
+            standing.count_work(&noted);
+            standing.works != before
+        });
         match &noted.event {
             // The task that ends the program's processes records its end.
             TerminalEvent::Exited { .. } | TerminalEvent::State(TerminalState::Exited) => {}

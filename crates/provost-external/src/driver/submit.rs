@@ -22,6 +22,9 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 /// with too much to do that takes seconds.
 const BEGUN_WITHIN: Duration = Duration::from_secs(15);
 
+/// How long a program may take to start while it says that the prompt waits for that.
+const STARTED_WITHIN: Duration = Duration::from_mins(1);
+
 /// How long a program may take to show what was typed, and the interval of checks.
 const SHOWN_WITHIN: Duration = Duration::from_secs(4);
 const SHOWN_PAUSE: Duration = Duration::from_millis(50);
@@ -77,7 +80,13 @@ impl TerminalDriver {
             if self.shows(deadline, |now| shows_taken(&before, now), cancel).await?
                 && self.leaves_the_composer((text, &before, &shown), deadline, cancel).await?
             {
-                return Ok(Submission::Taken { turns_before: before.turns });
+                // A program that hasn't started yet drops what was typed where it asks for a sign-in.
+                let wants_sign_in = self.desk.look().state == TerminalState::Blocked(Blocker::Auth);
+                return Ok(if wants_sign_in {
+                    Submission::NotReady
+                } else {
+                    Submission::Taken { turns_before: before.turns }
+                });
             }
         }
         self.not_taken("the prompt was typed in and returned, and nothing shows that it works on it").await
@@ -142,16 +151,24 @@ impl TerminalDriver {
         }
     }
 
-    /// Waits until the prompt has left the composer: a program that is slow paints it for a while.
+    /// Waits until the prompt has left the composer: a program that is slow paints it for a while, and one that hasn't
+    /// started yet says that it waits.
     async fn leaves_the_composer(
         &self,
         (text, before, shown): (&str, &TerminalStatus, &TerminalView),
         deadline: Instant,
         cancel: &CancellationToken,
     ) -> Result<bool, ModelFailure> {
-        while !self.has_left_the_composer(text, before, shown).await {
-            if Instant::now() >= deadline {
-                return Ok(false);
+        let started_by = Instant::now() + STARTED_WITHIN;
+        loop {
+            let Ok(view) = self.pty.view().await else { return Ok(true) };
+            let waits = view.rows.iter().any(|row| self.profile.says_prompt_waits(row));
+            if !waits && self.has_left_the_composer((text, before, shown), &view) {
+                return Ok(true);
+            }
+            if Instant::now() >= if waits { started_by } else { deadline } {
+                // A program that shows nothing else of its work: it isn't ready for another prompt.
+                return Ok(!waits && self.desk.look().state == TerminalState::Working);
             }
             tokio::select! {
                 biased;
@@ -159,21 +176,20 @@ impl TerminalDriver {
                 () = sleep(SHOWN_PAUSE) => {}
             }
         }
-        Ok(true)
     }
 
-    /// An agent that is ready again without a sign of work took the prompt only if the screen has changed and the
-    /// composer doesn't hold the prompt.
-    async fn has_left_the_composer(&self, text: &str, before: &TerminalStatus, shown: &TerminalView) -> bool {
+    /// An agent that is ready again without having shown that it works took the prompt only if the screen has changed
+    /// and the composer doesn't hold the prompt.
+    fn has_left_the_composer(
+        &self,
+        (text, before, shown): (&str, &TerminalStatus, &TerminalView),
+        view: &TerminalView,
+    ) -> bool {
         let now = self.desk.look();
-        if self.profile.kind == ProgramKind::Plain
-            || now.works > before.works
-            || now.state != TerminalState::Idle
-        {
-            return true;
-        }
-        let view = self.pty.view().await;
-        view.is_ok_and(|view| view.rows != shown.rows && !said::composer_holds(&view, text))
+        self.profile.kind == ProgramKind::Plain
+            || now.shown_works > before.shown_works
+            || !matches!(now.state, TerminalState::Idle | TerminalState::Working)
+            || (view.rows != shown.rows && !said::composer_holds(view, text))
     }
 
     async fn pause(&self, cancel: &CancellationToken) -> Result<(), ModelFailure> {

@@ -25,6 +25,9 @@ pub(crate) struct TerminalStatus {
     pub(crate) turn_failure: Option<String>,
     /// How many signs of work there were, apart from typing.
     pub(crate) works: u64,
+    /// How many of them the program itself gave, on its screen or by its signals: a process that it starts may be one of
+    /// its own start.
+    pub(crate) shown_works: u64,
     /// The number of events other than states.
     pub(crate) happened: u64,
     /// The number of all events.
@@ -47,6 +50,7 @@ impl TerminalStatus {
             error: None,
             turn_failure: None,
             works: 0,
+            shown_works: 0,
             happened: 0,
             changes: 0,
             exit: None,
@@ -107,10 +111,14 @@ impl TerminalStatus {
     pub(crate) fn asks(&self, fingerprint: &str) -> bool {
         self.ask.as_ref().is_some_and(|ask| ask.fingerprint == fingerprint)
     }
-}
 
-/// Whether the event shows that the program works, apart from echoing what was typed.
-pub(crate) fn shows_work(noted: &TerminalNoted) -> bool {
-    let by_input = noted.evidence.first().is_some_and(|reason| reason.source == EvidenceSource::Input);
-    noted.event == TerminalEvent::State(TerminalState::Working) && !by_input && !noted.evidence.is_empty()
+    /// Counts an event that shows that the program works, apart from echoing what was typed.
+    pub(crate) fn count_work(&mut self, noted: &TerminalNoted) {
+        let source = noted.evidence.first().map(|reason| reason.source);
+        let is_sign = source.is_some_and(|source| source != EvidenceSource::Input);
+        if noted.event == TerminalEvent::State(TerminalState::Working) && is_sign {
+            self.works += 1;
+            self.shown_works += u64::from(source != Some(EvidenceSource::Kernel));
+        }
+    }
 }

@@ -1,8 +1,8 @@
 """Paints like an agent: a composer, a mark while it works, a dialog for consent. Text and a return that come in one read
 are taken for a paste. It keeps what it was told in `told` (with --resume it goes on with it). It asks its model where the
-gateway's variables are set; meanwhile its composer looks as when it is ready. With --undaunted it works on
-after a denial. With --late it takes its prompt, looks ready,
-reads nothing for a while, and then asks for consent; it reads key by key, and isn't ended by a request."""
+gateway's variables are set; meanwhile its composer looks as when it is ready. With --starting its first prompt waits until
+it has started, for which it runs a program. With --undaunted it works on after a denial. With --late it takes its prompt,
+looks ready, reads nothing for a while, and then asks for consent; it reads key by key, and isn't ended by a request."""
 import os
 import select
 import signal
@@ -26,6 +26,7 @@ class Agent:
         self.working = None
         self.pasting = None
         self.then = None
+        self.waits = False
         self.over, self.tells = os.pipe()
         if "--resume" in sys.argv:
             self.say("Resumed after: " + open("told").read().strip().replace("\n", " | "))
@@ -51,6 +52,8 @@ class Agent:
             lines = self.composer.split("\n")
             rows += ["> " + lines[0]] + ["  " + line for line in lines[1:]]
             cursor = ESC + "[%d;%dH" % (len(rows), 3 + len(lines[-1]))
+            if self.waits:
+                rows += ["  Waiting for startup"]
         text = "\r\n".join(row[:100] for row in rows)
         self.write(ESC + "[?2026h" + ESC + "[H" + ESC + "[2J" + text + cursor + ESC + "[?2026l")
 
@@ -75,6 +78,8 @@ class Agent:
                 sys.exit(0)
             if prompt and "--late" in sys.argv:
                 self.ask_late()
+            elif prompt and "--starting" in sys.argv:
+                self.start_up(prompt)
             elif prompt:
                 self.work(prompt)
         elif text == ESC:
@@ -91,6 +96,15 @@ class Agent:
         time.sleep(7)
         self.dialog = ("run", "touch consented")
         open("asked", "w").close()
+
+    def start_up(self, prompt):
+        sys.argv.remove("--starting")
+        subprocess.Popen(["sleep", "1"])
+        self.composer, self.waits = prompt, True
+        self.paint()
+        time.sleep(3)
+        self.composer, self.waits = "", False
+        self.work(prompt)
 
     def work(self, prompt):
         with open("told", "a") as told:

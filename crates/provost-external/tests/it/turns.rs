@@ -61,6 +61,17 @@ async fn the_reason_is_also_told_to_an_agent_that_works_on_after_a_denial() {
 }
 
 #[tokio::test]
+async fn a_prompt_that_waits_for_the_programs_start_is_told_once_it_is_taken() {
+    let stage = Stage::new();
+    let policy =
+        Program::agent(&stage).with(|external| external.args.push("--starting".to_owned())).policy(&stage);
+    assert_eq!(stage.run("fix it", policy).await, COMPLETED, "{:#?}", stage.told().await);
+    assert_eq!(prompts(stage.file("told")), ["fix it"]);
+    let told = stage.told().await.join("\n");
+    assert!(told.contains("I did this: fix it"), "{told}");
+}
+
+#[tokio::test]
 async fn what_stop_hooks_want_is_the_next_prompt() {
     let stage = Stage::new();
     let policy = Program::agent(&stage)

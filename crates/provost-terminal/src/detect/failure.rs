@@ -15,6 +15,10 @@ const STATUS_ROWS: usize = 2;
 /// How many of the last rows of a failed program are searched for its reason.
 const LAST_ROWS: usize = 4;
 
+/// Blanks between a row's text and what stands at its right edge, and the longest time that stands there.
+const GAP: &str = "   ";
+const TIME_BYTES_MAX: usize = 8;
+
 /// A visible failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
@@ -89,8 +93,13 @@ impl Detector {
             let mut rules = self.profile.rules.iter();
             rules.any(|rule| rule.region == Region::Above && !rule.is_inherited && rule.is_said(row))
         };
-        let is_echo =
-            |row: &str| answered.typed.len() > 2 && row.ends_with(answered.typed.as_str()) && !is_error(row);
+        let ends_with_it = |row: &str| row.ends_with(answered.typed.as_str());
+        let is_echo = |row: &str| {
+            // Some put the time at the right edge.
+            let before_time = row.rsplit_once(GAP).filter(|(_, time)| time.len() <= TIME_BYTES_MAX);
+            let shows = ends_with_it(row) || before_time.is_some_and(|(row, _)| ends_with_it(row.trim_end()));
+            answered.typed.len() > 2 && shows && !is_error(row)
+        };
         let is_agent = self.profile.kind == ProgramKind::Agent;
         let is_old = |row: &usize| {
             let row = frame.row(*row);

@@ -47,9 +47,17 @@ struct Raw {
     #[serde(default)]
     quit: Vec<QuitStep>,
     #[serde(default)]
+    composer: RawComposer,
+    #[serde(default)]
     said: RawSaid,
     #[serde(default)]
     rules: Vec<Spanned<RawRule>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawComposer {
+    waits: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -144,6 +152,10 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
     let message = raw.said.message.map(|text| pattern(&text)).transpose().map_err(malformed)?;
     let message_end = raw.said.end.map(|text| pattern(&text)).transpose().map_err(malformed)?;
     let skipped = patterns(&raw.said.skip).map_err(malformed)?;
+    let waits = patterns(&raw.composer.waits).map_err(|message| ProfileError::Malformed {
+        name: name.to_owned(),
+        message: format!("composer: {message}"),
+    })?;
     let channels = channel::read(raw.channels).map_err(|message| ProfileError::Malformed {
         name: name.to_owned(),
         message: format!("channels: {message}"),
@@ -160,6 +172,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
         message,
         message_end,
         skipped,
+        waits,
         unattended: raw.start.unattended,
         resume: raw.resume,
         channels,

@@ -157,14 +157,21 @@ fn each_agents_error_box_is_a_failure() {
     let rule = "────────────────────────────────────────";
     let gemini = "✕ [API Error: {\"error\":{\"message\":\"Incorrect API key\",\"code\":401}}]\r\nℹ This request failed.";
     let qwen = "  ✕ [API Error: 401 Incorrect API key provided] (Press Ctrl+Y to retry)";
-    for (profile, error) in [("gemini", gemini), ("qwen", qwen)] {
-        let composer = format!("{rule}\r\n>   Type your message\r\n{rule}\r\n ~/work\x1b[A\x1b[A\r\x1b[3C");
+    let copilot =
+        " ● Request failed due to a transient API error. Retrying...\r\n ✗ Authentication failed (HTTP 401).";
+    let cases = [
+        ("gemini", ">   Type your message", " > do it", gemini),
+        ("qwen", ">   Type your message", " > do it", qwen),
+        ("copilot", "❯ ", " ❯ do it                          10:31", copilot),
+    ];
+    for (profile, composer, echo, error) in cases {
+        let composer = format!("{rule}\r\n{composer}\r\n{rule}\r\n ~/work\x1b[A\x1b[A\r\x1b[3C");
         let idle: &'static str = Box::leak(format!("\x1b[2J\x1b[H{composer}").into_boxed_str());
         let works: &'static str = Box::leak(
-            format!("\x1b[2J\x1b[H > do it\r\n⠧ Thinking (esc to cancel, 3s)\r\n{composer}").into_boxed_str(),
+            format!("\x1b[2J\x1b[H{echo}\r\n⠧ Thinking (esc to cancel, 3s)\r\n{composer}").into_boxed_str(),
         );
         let fails: &'static str =
-            Box::leak(format!("\x1b[2J\x1b[H > do it\r\n{error}\r\n{composer}").into_boxed_str());
+            Box::leak(format!("\x1b[2J\x1b[H{echo}\r\n{error}\r\n{composer}").into_boxed_str());
         let script = [
             Kernel(POLLS),
             Paint(idle),

@@ -90,7 +90,7 @@ fn a_profile_of_ones_own_inherits_and_says_what_is_wrong_with_its_line() {
               |
             2 | colour = 1
               | ^^^^^^
-            unknown field `colour`, expected one of `name`, `kind`, `version`, `tested`, `inherits`, `settle_ms`, `submit_ms`, `stalled_ms`, `program`, `start`, `resume`, `channels`, `gateway`, `sandbox`, `keys`, `quit`, `said`, `rules`
+            unknown field `colour`, expected one of `name`, `kind`, `version`, `tested`, `inherits`, `settle_ms`, `submit_ms`, `stalled_ms`, `program`, `start`, `resume`, `channels`, `gateway`, `sandbox`, `keys`, `quit`, `composer`, `said`, `rules`
 
         "#]],
     );
