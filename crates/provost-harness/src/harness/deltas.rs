@@ -8,7 +8,8 @@ use provost_event::{Delta, DeltaKind, Seq, SessionId, Timestamp};
 
 use crate::{HarnessDeps, RunObservers};
 
-/// Maximum pieces that wait for their entry to be reported. Above it the oldest are dropped: the answer has their text.
+/// Maximum pieces of all sessions that wait for their entry to be reported. Above it the oldest of the session are
+/// dropped, or a new one if none of its session waits: the answer has their text.
 const HELD_MAX: usize = 4_096;
 
 /// The way of pieces to callback and observers. Entries are reported by another task than the one that calls the
@@ -21,8 +22,15 @@ pub(crate) struct Deltas {
 
 #[derive(Default)]
 struct HeldDeltas {
-    /// The last reported entry of each session.
-    reported: HashMap<SessionId, Seq>,
+    sessions: HashMap<SessionId, SessionDeltas>,
+    /// The number of waiting pieces of all sessions.
+    waiting: usize,
+}
+
+#[derive(Default)]
+struct SessionDeltas {
+    /// The last reported entry; zero before the first.
+    reported: Seq,
     waiting: VecDeque<HeldDelta>,
 }
 
@@ -60,9 +68,7 @@ impl Deltas {
 
     /// Nothing more comes of `session` in this segment.
     pub(super) fn forget(&self, session: SessionId) {
-        let mut held = self.held();
-        held.reported.remove(&session);
-        held.waiting.retain(|held| held.delta.session != session);
+        self.held().forget(session);
     }
 
     fn held(&self) -> MutexGuard<'_, HeldDeltas> {
@@ -85,24 +91,38 @@ impl Deltas {
 impl HeldDeltas {
     /// Returns it if it needn't wait.
     fn hold(&mut self, held: HeldDelta) -> Option<HeldDelta> {
-        if self.reported.get(&held.delta.session).is_some_and(|reported| *reported >= held.call) {
+        let session = self.sessions.entry(held.delta.session).or_default();
+        if session.reported >= held.call {
             return Some(held);
         }
-        if self.waiting.len() >= HELD_MAX {
-            self.waiting.pop_front();
+        if self.waiting >= HELD_MAX {
+            session.waiting.pop_front()?;
+            self.waiting -= 1;
         }
-        self.waiting.push_back(held);
+        session.waiting.push_back(held);
+        self.waiting += 1;
         None
     }
 
     /// The waiting pieces of the session's calls up to the entry `seq`. If there are none, later ones needn't wait.
     fn take_due(&mut self, session: SessionId, seq: Seq) -> Vec<HeldDelta> {
-        let is_due = |held: &HeldDelta| held.delta.session == session && held.call <= seq;
-        let (due, waiting) = self.waiting.drain(..).partition::<VecDeque<_>, _>(is_due);
-        self.waiting = waiting;
-        if due.is_empty() {
-            self.reported.insert(session, seq);
+        let session = self.sessions.entry(session).or_default();
+        if session.waiting.is_empty() {
+            session.reported = seq;
+            return Vec::new();
         }
-        due.into()
+        let (due, waiting) = session.waiting.drain(..).partition::<Vec<_>, _>(|held| held.call <= seq);
+        session.waiting = waiting.into();
+        if due.is_empty() {
+            session.reported = seq;
+        }
+        self.waiting -= due.len();
+        due
+    }
+
+    fn forget(&mut self, session: SessionId) {
+        if let Some(forgotten) = self.sessions.remove(&session) {
+            self.waiting -= forgotten.waiting.len();
+        }
     }
 }
