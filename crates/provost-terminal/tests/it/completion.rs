@@ -188,6 +188,20 @@ fn each_agents_error_box_is_a_failure() {
 }
 
 #[test]
+fn a_frame_of_copilots_spinner_that_looks_like_a_message_is_work() {
+    let rule = "────────────────────────────────────────";
+    let screen = |above: &str, footer: &str| -> &'static str {
+        let text = format!("\x1b[2J\x1b[H{above}\r\n ~/work\r\n{rule}\r\n❯ \r\n{rule}\r\n {footer}");
+        Box::leak(format!("{text}\x1b[A\x1b[A\r\x1b[2C").into_boxed_str())
+    };
+    let idle = screen("", "Interactive");
+    let works = screen(" ❯ do it      10:31", "● Working esc esc edit prompt");
+    let script =
+        [Kernel(POLLS), Paint(idle), Wait(2000), Type("do it"), Type("\r"), Paint(works), Wait(20_000)];
+    assert_eq!(completion("copilot", &script), (None, TerminalState::Working));
+}
+
+#[test]
 fn an_answer_of_opencode_without_a_time_is_its_failure_in_the_words_above() {
     let composer = "  ┃\r\n  ┃  Build · Scripted\r\n  ╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[A\x1b[A\r\x1b[5C";
     let turn = |answer: &str| -> Vec<Do> {
