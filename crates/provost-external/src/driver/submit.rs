@@ -18,10 +18,6 @@ use super::terminal_status::TerminalStatus;
 const SUBMIT_PAUSE: Duration = Duration::from_millis(350);
 /// How long a program may take to show that it took a prompt; then the return is typed once more.
 const TAKEN_WITHIN: Duration = Duration::from_secs(5);
-/// How long a program that has taken the prompt out of its composer may take to show that it works on it: on a machine
-/// with too much to do that takes seconds.
-const BEGUN_WITHIN: Duration = Duration::from_secs(15);
-
 /// How long a program may take to start while it says that the prompt waits for that.
 const STARTED_WITHIN: Duration = Duration::from_mins(1);
 
@@ -69,11 +65,6 @@ impl TerminalDriver {
                     && (attempt == 0 || kind == ProgramKind::Plain || holds(view, &prompt))
             };
             if !self.send_if(typing.submit.clone(), takes_it, cancel).await? {
-                // What is out of the composer is taken: only the sign of work is late.
-                let deadline = Instant::now() + BEGUN_WITHIN;
-                if attempt > 0 && self.shows(deadline, |now| shows_begun(&before, now), cancel).await? {
-                    return Ok(Submission::Taken { turns_before: self.desk.look().turns });
-                }
                 break;
             }
             let deadline = Instant::now() + TAKEN_WITHIN;
@@ -219,19 +210,13 @@ impl TerminalDriver {
     }
 }
 
-/// A sign that what was typed at `before` was taken.
 fn shows_taken(before: &TerminalStatus, now: &TerminalStatus) -> bool {
-    shows_begun(before, now) || now.turns > before.turns
-}
-
-/// A sign that the program has begun to work since `before`, or ends or asks instead.
-fn shows_begun(before: &TerminalStatus, now: &TerminalStatus) -> bool {
     let asks_anew = now.happened > before.happened
         && matches!(
             now.state,
             TerminalState::WaitingForInput | TerminalState::Password | TerminalState::Blocked(_)
         );
-    now.exit.is_some() || now.works > before.works || asks_anew
+    now.exit.is_some() || now.works > before.works || now.turns > before.turns || asks_anew
 }
 
 /// Only a state that reads text gets text: never a password prompt, a login, or a question for consent.

@@ -208,12 +208,13 @@ async fn a_program_that_never_shows_that_it_took_a_prompt_is_an_error() {
 async fn no_return_is_left_for_a_question_that_an_agent_asks_when_it_reads_again() {
     let stage = Stage::new();
     let program = Program::agent(&stage).with(|external| external.args.push("--late".to_owned()));
-    let run = stage.start("do it", program.policy(&stage)).await;
-    // The question is a sign of work, and a person's to answer.
-    stage.sees(|entry| matches!(entry, Entry::Gate(GateEntry::ApprovalRequested(_)))).await;
-    assert!(stage.file("asked").is_some());
+    let outcome = stage.run("do it", program.policy(&stage)).await;
+    let Outcome::Failed { class: ErrorClass::Program, message } = outcome else {
+        panic!("{outcome:?} {:#?}", stage.told().await)
+    };
+    assert!(message.contains("nothing shows that it works on it"), "{message}");
+    assert!(stage.file("asked").is_some(), "it was ended before it asked");
     assert!(stage.file("consented").is_none(), "{:#?}", stage.told().await);
-    run.dies().await;
 }
 
 #[tokio::test]

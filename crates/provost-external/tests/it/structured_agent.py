@@ -35,9 +35,10 @@ def heard(what):
         file.write(what.replace("\n", "|") + "\n")
 
 
-def write(message):
-    sys.stdout.write(message if isinstance(message, str) else json.dumps(message))
-    sys.stdout.write("\n")
+def write(*messages):
+    """Writes all of them at once."""
+    lines = [message if isinstance(message, str) else json.dumps(message) for message in messages]
+    sys.stdout.write("".join(line + "\n" for line in lines))
     sys.stdout.flush()
 
 
@@ -202,11 +203,13 @@ class AppServer(Agent):
         return self.consent("item/fileChange/requestApproval", {"type": "fileChange", "id": "f", "changes": changes})
 
     def twice(self, command):
-        for command in ("true", command):
+        def question(command):
             joined = "/bin/bash -lc " + shlex.quote(command)
             params = {"threadId": self.session, "turnId": self.turn, "itemId": "x", "command": joined,
                       "cwd": os.getcwd()}
-            write({"method": "item/commandExecution/requestApproval", "id": 7, "params": params})
+            return {"method": "item/commandExecution/requestApproval", "id": 7, "params": params}
+
+        write(question("true"), question(command))
         heard(f"answer {read()['result']['decision']}")
 
     def text(self, text):
@@ -284,14 +287,13 @@ class Acp(Agent):
     def update(self, update):
         write({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": self.session, "update": update}})
 
-    def permission(self, call, request=None):
+    def permission(self, call, request):
         options = [{"optionId": kind, "name": kind, "kind": kind} for kind in ("allow_always", "allow_once", "reject_once")]
         params = {"sessionId": self.session, "options": options, "toolCall": call}
-        request = self.prompts if request is None else request
-        write({"jsonrpc": "2.0", "id": request, "method": "session/request_permission", "params": params})
+        return {"jsonrpc": "2.0", "id": request, "method": "session/request_permission", "params": params}
 
     def consent(self, call):
-        self.permission(call)
+        write(self.permission(call, self.prompts))
         outcome = read()["result"]["outcome"]
         heard(f"answer {outcome}")
         return True if outcome.get("optionId") == "allow_once" else ""
@@ -304,8 +306,11 @@ class Acp(Agent):
         return self.consent({"toolCallId": "f", "title": "Change files", "kind": "edit", "content": content})
 
     def twice(self, command):
-        for command in ("true", command):
-            self.permission({"toolCallId": "t", "title": "x", "kind": "execute", "rawInput": {"command": command}}, 7)
+        def question(command):
+            call = {"toolCallId": "t", "title": "x", "kind": "execute", "rawInput": {"command": command}}
+            return self.permission(call, 7)
+
+        write(question("true"), question(command))
         heard(f"answer {read()['result']['outcome']}")
 
     def cut(self, text):
