@@ -23,7 +23,7 @@ pub(crate) fn ci() -> Result<()> {
     );
     // The tests build this program, too, in the same place.
     let again = std::env::current_exe()?;
-    step("what the tests need", needs::programs)?;
+    step("what the tests need", || needs::programs().and_then(|()| needs::restate_server()))?;
     let mut nextest = needs::nextest()?;
     step("format", || must(cargo().args(["fmt", "--all", "--check"])))?;
     step("packages", packages::pack)?;

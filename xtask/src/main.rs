@@ -16,6 +16,7 @@ cargo xtask COMMAND
   fix-the-bug       run the demo: a scripted agent repairs a small project in target/fix-the-bug
   ci                check everything: format, lints, packages, tests, documentation, the demo, a short kill loop;
                     installs what the tests need, or says what is missing
+  restate-server    install the engine of the cluster's tests into target/tools/restate, with npm
   release-check     package every crate and build it from its package, as its users would; takes long
   recording         record the demo anew at a terminal: docs/demo.cast and docs/demo.svg, which the README shows
 
@@ -39,6 +40,7 @@ fn main() -> Result<()> {
         ["fix-the-bug"] => example::fix_the_bug(),
         ["ci"] => gate::ci(),
         [gate::AFTER_TESTS] => gate::after_tests(),
+        ["restate-server"] => needs::restate_server(),
         ["release-check"] => packages::release_check(),
         ["recording"] => recording::recording(),
         ["approval-latency" | "kill-loop" | "kill-matrix" | "overnight", ..] => in_dev(&args),

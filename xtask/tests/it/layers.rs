@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("provost-tools", &["provost-event", "provost-harness", "provost-process", "provost-terminal"]),
     ("provost-backend", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-sqlite", &["provost-backend", "provost-engine", "provost-event", "provost-harness"]),
+    ("provost-restate", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-mcp-client", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-hooks", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-sandbox", &["provost-event", "provost-harness", "provost-process"]),
@@ -198,13 +199,16 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 18] = [
+    let homes: [(&str, &[&str]); 21] = [
         ("axum", &["provost-gateway", "provost-server"]),
         ("maud", &["provost-server"]),
         ("ratatui", &["provost-tui"]),
         ("crossterm", &["provost-tui"]),
         ("reqwest", &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
+        ("restate-sdk", &["provost-restate"]),
+        ("restate-sdk-shared-core", &["provost-restate"]),
+        ("object_store", &["provost-restate"]),
         ("libc", &["provost-process", "provost-sandbox"]),
         ("clap", &["provost-cli"]),
         ("anyhow", &["provost-cli"]),
