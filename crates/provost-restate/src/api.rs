@@ -150,7 +150,7 @@ impl Api {
             id: String,
         }
         let at = joined(&self.admin, &["deployments"]);
-        let request = serde_json::json!({ "uri": url, "force": true });
+        let request = serde_json::json!({ "uri": url.as_str(), "force": true });
         let started = std::time::Instant::now();
         loop {
             let error = match self.http.post(at.clone()).json(&request).send().await {
@@ -180,11 +180,12 @@ impl Api {
         let known: Deployments =
             serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))?;
         for deployment in known.deployments {
-            if deployment.uri.as_ref() == Some(url) || !deployment.has(name) {
+            let is_there = deployment.uri.as_ref().is_none_or(|uri| uri.parse().is_ok_and(|uri: Url| uri == *url));
+            if is_there || !deployment.has(name) {
                 continue;
             }
             let at = joined(&self.admin, &["deployments", &deployment.id]);
-            let request = self.http.patch(at.clone()).json(&serde_json::json!({ "uri": url }));
+            let request = self.http.patch(at.clone()).json(&serde_json::json!({ "uri": url.as_str() }));
             let answer = request.send().await.map_err(|error| unreachable(&at, &error))?;
             answered(&at, answer).await.map_err(|(error, _)| error)?;
         }
@@ -212,7 +213,7 @@ struct Deployments {
 struct Deployment {
     id: String,
     /// Absent for one that isn't reached by HTTP.
-    uri: Option<Url>,
+    uri: Option<String>,
     services: Vec<Service>,
 }
 

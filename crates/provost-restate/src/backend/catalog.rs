@@ -39,7 +39,8 @@ impl RestateBackend {
 
     async fn summaries(&self, entries: Vec<IndexEntry>) -> Result<Vec<RunSummary>, BackendError> {
         let workers = self.workers_of(entries.iter()).await?;
-        let read = stream::iter(entries.iter().map(|entry| entry.run)).map(|run| self.standing_of(run));
+        let runs = entries.iter().map(|entry| entry.run).collect::<Vec<_>>();
+        let read = stream::iter(runs).map(|run| self.standing_of(run));
         let standings: Vec<RunStanding> = read.buffered(READ_AT_ONCE).try_collect().await?;
         Ok(standings.into_iter().filter_map(|standing| summary(standing, &workers)).collect())
     }

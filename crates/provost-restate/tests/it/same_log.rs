@@ -8,7 +8,7 @@ use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent};
 use provost_event::{ActorKey, Block, EffectId, Json, RunId, Seq, SessionId, StopReason, ToolCall, Usage};
 use provost_harness::{
-    Backend, BackendError, Executor, Log as _, RunLease, RunPosition, SystemClock, read_run,
+    Backend, BackendError, Executor, RunLease, RunPosition, SystemClock, read_run,
 };
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
@@ -179,7 +179,7 @@ fn asks(seq: Seq, count: usize) -> Event {
         Block::ToolCall(ToolCall {
             id: format!("call-{seq}-{number}").as_str().into(),
             name: "look".to_owned(),
-            input: Json::parse(&format!(r#"{{"at":"{seq}-{number}"}}"#)).expect("JSON"),
+            input: Json::parse(format!(r#"{{"at":"{seq}-{number}"}}"#)).expect("JSON"),
             malformed: None,
         })
     };

@@ -13,7 +13,7 @@ use provost_event::{ActorKey, Entry, LifecycleEntry, Outcome, Record, RunId, Seq
 use provost_harness::{Log as _, SystemClock};
 use provost_restate::{BlobPlace, Engine, Listening, RestateBackend, RunningWorker, WorkerEndpoint};
 
-pub(crate) use scripted::{Scripted, policy, start, tool_ran, tools_run, work_as_worker};
+pub(crate) use scripted::{Scripted, start, tool_ran, tools_run, work_as_worker};
 pub(crate) use server::Server;
 
 pub(crate) fn run(number: u64) -> RunId {

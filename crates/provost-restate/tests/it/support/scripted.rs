@@ -13,12 +13,12 @@ use provost_event::{
     Access, AgentPolicy, Block, Budget, CallFacts, EffectId, Entry, Json, LifecycleEntry, Limits,
     ModelPolicy, RunId, RunPolicy, Seq, SpawnBudget, StopReason, ToolCall, ToolSpec, ToolStatus, Usage,
 };
-use provost_harness::{Executor, Log as _, RunLease as _, Worker as _};
+use provost_harness::{Executor, Log as _, Worker as _};
 use provost_restate::RestateBackend;
 use tokio_util::sync::CancellationToken;
 
 /// A policy with a tool that may be repeated, `look`, and one that must not be, `once`.
-pub(crate) fn policy() -> RunPolicy {
+fn policy() -> RunPolicy {
     let tool = |name: &str, idempotent: bool| ToolSpec {
         access: Access::Reads,
         idempotent,
@@ -109,7 +109,7 @@ fn calls(tool: &str, seq: Seq) -> Answer {
     let call = ToolCall {
         id: format!("call-{seq}").as_str().into(),
         name: tool.to_owned(),
-        input: Json::parse(&format!(r#"{{"at":{seq}}}"#)).expect("JSON"),
+        input: Json::parse(format!(r#"{{"at":{seq}}}"#)).expect("JSON"),
         malformed: None,
     };
     answer(vec![Block::ToolCall(call)], StopReason::ToolUse)
