@@ -180,7 +180,8 @@ impl Api {
         let known: Deployments =
             serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))?;
         for deployment in known.deployments {
-            let is_there = deployment.uri.as_ref().is_none_or(|uri| uri.parse().is_ok_and(|uri: Url| uri == *url));
+            let is_there =
+                deployment.uri.as_ref().is_none_or(|uri| uri.parse().is_ok_and(|uri: Url| uri == *url));
             if is_there || !deployment.has(name) {
                 continue;
             }

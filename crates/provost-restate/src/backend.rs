@@ -2,6 +2,7 @@
 
 mod catalog;
 mod log;
+mod posts;
 mod worker;
 
 use std::sync::{Arc, RwLock};
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) wakers: Arc<Wakers>,
+    pub(crate) posts: posts::Posts,
     /// This process as a worker, and the labels that it serves.
     pub(crate) worker: RwLock<Option<Identity>>,
 }
@@ -65,6 +67,7 @@ impl RestateBackend {
             clock,
             leases: Arc::default(),
             wakers: Arc::default(),
+            posts: posts::Posts::default(),
             worker: RwLock::new(None),
             engine,
         };

@@ -45,9 +45,9 @@ impl Effects {
                 let request =
                     PostRequest { actor: of.id.actor, event, moment, dedup: None, of: Some(of), label: None };
                 let target = RequestTarget::object(self.names.run(), key, "post");
-                let request = ctx.request::<_, Json<Reply<PostDone>>>(target, Json(request));
-                let reply = request.call().await?.into_inner();
-                self.decided(run, reply);
+                let request = ctx.request::<_, Json<Vec<Reply<PostDone>>>>(target, Json(vec![request]));
+                let replies = request.call().await?.into_inner();
+                replies.into_iter().for_each(|reply| self.decided(run, reply));
             }
             Performed::Deferred => {
                 let target = RequestTarget::object(self.names.run(), key, "defer");

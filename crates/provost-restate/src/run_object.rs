@@ -1,5 +1,6 @@
 //! The object of a run: one request at a time, whichever worker serves it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use provost_engine::{Event, Now, RunEvent};
@@ -25,15 +26,21 @@ pub(crate) struct RunObject {
 
 #[restate_sdk::object]
 impl RunObject {
-    /// Has an actor of the run decide on an event.
+    /// Has actors of the run decide on events, one after the other; what follows from all of them is written once.
     #[handler]
     async fn post(
         &self,
         ctx: ObjectContext<'_>,
-        request: Json<PostRequest>,
-    ) -> HandlerResult<Json<Reply<PostDone>>> {
-        let run = run_of(ctx.key())?;
-        answer(post(&ctx, &self.deciders, run, request.into_inner()).await)
+        requests: Json<Vec<PostRequest>>,
+    ) -> HandlerResult<Json<Vec<Reply<PostDone>>>> {
+        let (run, requests) = (run_of(ctx.key())?, requests.into_inner());
+        let count = requests.len();
+        match post(&ctx, &self.deciders, run, requests).await {
+            Ok(replies) => Ok(Json(replies)),
+            // Nothing is written, so none of them counts.
+            Err(StepError::Backend(error)) => Ok(Json(vec![Reply::Failed(Failure::from(&error)); count])),
+            Err(StepError::Engine(error)) => Err(error.into()),
+        }
     }
 
     /// Makes a process the run's holder.
@@ -151,32 +158,37 @@ async fn post(
     ctx: &ObjectContext<'_>,
     deciders: &Deciders,
     run: RunId,
-    request: PostRequest,
-) -> Result<Reply<PostDone>, StepError> {
-    let PostRequest { actor, event, moment, dedup, of, label } = request;
-    let mut step = Step::begin(ctx, deciders, run, moment.at).await?;
-    if of.is_some_and(|of| step.head.owner.is_none() || of.epoch != step.head.epoch) {
-        return Ok(Reply::Lost);
+    requests: Vec<PostRequest>,
+) -> Result<Vec<Reply<PostDone>>, StepError> {
+    let at = requests.iter().map(|request| request.moment.at).max().unwrap_or_default();
+    let mut step = Step::begin(ctx, deciders, run, at).await?;
+    let (mut replies, mut counted) = (Vec::with_capacity(requests.len()), BTreeSet::new());
+    for PostRequest { actor, event, moment, dedup, of, label } in requests {
+        if of.is_some_and(|of| step.head.owner.is_none() || of.epoch != step.head.epoch) {
+            replies.push(Reply::Lost);
+            continue;
+        }
+        if let Some(key) = dedup.map(|dedup| dedup_key(actor, &dedup)) {
+            if counted.contains(&key) || get::<bool>(ctx, &key).await?.is_some() {
+                replies.push(Reply::Done(PostDone { head: step.head_of(actor).await?, changed: false }));
+                continue;
+            }
+            counted.insert(key);
+        }
+        if step.head.position == 0 {
+            step.head.label = label;
+        }
+        let event: Event = event.read(&deciders.blobs).await?;
+        let Moment { at, entropy, elapsed } = moment;
+        let now = Now { at, elapsed: step.head.elapsed.max(elapsed.unwrap_or_default()), entropy };
+        let changed = step.decide(actor, event, now, of.map(|of| of.id)).await?;
+        replies.push(Reply::Done(PostDone { head: step.head_of(actor).await?, changed }));
     }
-    let dedup = dedup.map(|dedup| dedup_key(actor, &dedup));
-    if let Some(dedup) = &dedup
-        && get::<bool>(ctx, dedup).await?.is_some()
-    {
-        return Ok(Reply::Done(PostDone { head: step.head_of(actor).await?, changed: false }));
-    }
-    if step.head.position == 0 {
-        step.head.label = label;
-    }
-    let event: Event = event.read(&deciders.blobs).await?;
-    let Moment { at, entropy, elapsed } = moment;
-    let now = Now { at, elapsed: step.head.elapsed.max(elapsed.unwrap_or_default()), entropy };
-    let changed = step.decide(actor, event, now, of.map(|of| of.id)).await?;
-    let head = step.head_of(actor).await?;
     step.finish().await?;
-    if let Some(dedup) = &dedup {
-        ctx.set(dedup, Json(true));
+    for key in &counted {
+        ctx.set(key, Json(true));
     }
-    Ok(Reply::Done(PostDone { head, changed }))
+    Ok(replies)
 }
 
 async fn claim(

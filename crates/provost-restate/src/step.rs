@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use provost_engine::{Actor, Decision, Event, Now, SessionEvent};
 use provost_event::{ActorKey, BudgetEntry, EffectId, Entry, LifecycleEntry, Record, RunId, Seq, Timestamp};
 use provost_harness::BackendError;
-use restate_sdk::context::ObjectContext;
+use restate_sdk::context::{ContextReadState as _, ObjectContext};
 use restate_sdk::errors::{HandlerError, TerminalError};
+use restate_sdk::serde::Json;
 use serde_json::value::RawValue;
 
 use crate::deciders::Deciders;
@@ -95,8 +96,11 @@ impl<'a> Step<'a> {
             Some(loaded) => loaded,
             None => {
                 let part = part_of(key);
-                let log = get(self.ctx, &log_key(part)).await?.unwrap_or_default();
-                let open = get(self.ctx, &open_key(part)).await?.unwrap_or_default();
+                let (log_key, open_key) = (log_key(part), open_key(part));
+                // Both are on their way before either is awaited.
+                let (log, open) = (asked(self.ctx, &log_key), asked(self.ctx, &open_key));
+                let log = log.await?.map(Json::into_inner).unwrap_or_default();
+                let open = open.await?.map(Json::into_inner).unwrap_or_default();
                 Loaded { log, open, state: None, log_changed: false, open_changed: false }
             }
         };
@@ -311,6 +315,14 @@ impl<'a> Step<'a> {
             .into_iter()
             .collect()
     }
+}
+
+/// Asks for a key of the object at once; `get` does so when it is first awaited.
+fn asked<'a, T: serde::de::DeserializeOwned + 'static>(
+    ctx: &'a ObjectContext<'a>,
+    key: &'a str,
+) -> impl Future<Output = Result<Option<Json<T>>, TerminalError>> + use<'a, T> {
+    ctx.get::<Json<T>>(key)
 }
 
 struct OneDecision {

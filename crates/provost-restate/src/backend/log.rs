@@ -17,7 +17,7 @@ use crate::engine::run_key;
 use crate::pages::{Item, Pages};
 use crate::payload::Payload;
 use crate::state::actor_of;
-use crate::wire::{LogHead, Moment, OrderRow, PostDone, PostRequest, ReadLog, Reply};
+use crate::wire::{LogHead, Moment, OrderRow, PostRequest, ReadLog, Reply};
 
 /// How long the holder of a run is asked for the run's elapsed time.
 const ELAPSED_WITHIN: Duration = Duration::from_secs(1);
@@ -112,11 +112,7 @@ impl Log for RestateBackend {
             of: None,
             label: self.inner.engine.label.clone(),
         };
-        let (service, key) = (self.inner.names.run(), run_key(run));
-        let target = Target { service: &service, key: Some(&key), handler: "post" };
-        let reply: Reply<PostDone> = self.api().call(target, &request).await?;
-        self.inner.wakers.wake(run);
-        match reply {
+        match self.have_decided(run, request).await? {
             Reply::Done(done) => Ok(done.into()),
             Reply::Failed(failure) => Err(failure.into()),
             Reply::Lost | Reply::Held(_) => Err(BackendError::Conflict { actor: run.into() }),

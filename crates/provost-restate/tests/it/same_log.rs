@@ -7,9 +7,7 @@ use async_trait::async_trait;
 use provost_backend::{EmbeddedBackend, MemoryStore};
 use provost_engine::{Answer, Effect, Event, RunEvent, SessionEvent};
 use provost_event::{ActorKey, Block, EffectId, Json, RunId, Seq, SessionId, StopReason, ToolCall, Usage};
-use provost_harness::{
-    Backend, BackendError, Executor, RunLease, RunPosition, SystemClock, read_run,
-};
+use provost_harness::{Backend, BackendError, Executor, RunLease, RunPosition, SystemClock, read_run};
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;

@@ -93,10 +93,6 @@ impl Server {
     pub(crate) fn admin(&self) -> Url {
         format!("http://127.0.0.1:{}", self.ports[1]).parse().expect("a URL")
     }
-
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
 }
 
 impl Drop for Server {
