@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -166,7 +167,7 @@ class RefusedKey(Story):
 
     def verify(self, case, status):
         expect(status != 0, "it counts as completed")
-        named = ("Incorrect API key", "Invalid API key")
+        named = ("Incorrect API key", "Invalid API key", "Authentication failed")
         expect(any(words in case.output() for words in named), "the failure isn't named")
 
 
@@ -323,5 +324,5 @@ def wait_for_none(home, seconds):
 def version_of(program, env):
     """What the program says of its version."""
     told = subprocess.run([program, "--version"], env=env, capture_output=True, text=True, check=False, timeout=300)
-    words = (told.stdout.strip() or told.stderr.strip()).splitlines()
-    return words[-1].split()[-1] if words else "unknown"
+    found = re.search(r"\d+(\.\d+)+", told.stdout or told.stderr)
+    return found.group() if found else "unknown"
