@@ -31,7 +31,7 @@ fn profiles_are_listed_and_shown_and_ones_own_come_first() {
         assert!(listed.contains(name), "{name}: {listed}");
     }
     let codex = listed.lines().find(|line| line.starts_with("codex")).expect("a line");
-    assert!(codex.contains("version 3, checked with 0.171.0"), "{codex}");
+    assert!(codex.contains("version 4, checked with 0.171.0"), "{codex}");
     let shown = scene.provost(&["profile", "show", "codex"]);
     assert_eq!(shown.status, 0, "{shown:?}");
     scene.write("home/.config/provost/profiles/codex.toml", &shown.stdout);
