@@ -5,6 +5,7 @@ mod control;
 mod deltas;
 mod fork;
 mod policy;
+mod resume;
 mod tools;
 mod worktrees;
 
@@ -25,8 +26,8 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use provost_engine::{Actor, AgentState, Event, RunEvent, SessionEvent, SessionStatus, check_flow};
 use provost_event::{
-    ActorKey, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record, ResumeCause,
-    Resumed, RunId, RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
+    ActorKey, Budget, ConversationEntry, Ended, Entry, LifecycleEntry, Outcome, Paused, Record, RunId,
+    RunPolicy, Seq, SessionId, StepMode, ToolEntry, WorkspaceBaseline,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -435,48 +436,6 @@ impl Harness {
     #[must_use]
     pub fn observer_reports(&self) -> Vec<ObserverReport> {
         self.observers.0.reports()
-    }
-
-    /// Begins another segment of a suspended or ended run; limits in `budget` and `turns_max` replace the existing
-    /// ones. An active run stays unchanged.
-    ///
-    /// # Errors
-    /// When that can't be recorded.
-    pub async fn resume(
-        &mut self,
-        by: &str,
-        budget: Budget,
-        turns_max: Option<u32>,
-    ) -> Result<(), HarnessError> {
-        self.resume_with(ResumeRequest { by: by.to_owned(), budget, turns_max, text: None }).await
-    }
-
-    /// As [`Harness::resume`], with a message to the root agent.
-    ///
-    /// # Errors
-    /// When that can't be recorded.
-    pub async fn resume_with(&mut self, request: ResumeRequest) -> Result<(), HarnessError> {
-        if self.outcome.is_none() {
-            return Ok(());
-        }
-        self.observers.0.begin();
-        let ResumeRequest { by, budget, turns_max, text } = request;
-        let event = Event::Run(RunEvent::Resume { agent: None, by, budget, turns_max, text });
-        let (backend, key) = (Arc::clone(&self.deps.backend), ActorKey::from(self.run));
-        let head = backend.post(key, event, None).await?.head;
-        let seen = self.seen.get(&key).copied().unwrap_or_default();
-        let unseen = usize::try_from(head.0.saturating_sub(seen.0)).unwrap_or(usize::MAX);
-        for record in backend.read(key, seen, unseen).await? {
-            if let Entry::Lifecycle(LifecycleEntry::Resumed(Resumed {
-                cause: ResumeCause::Asked { .. },
-                ..
-            })) = &record.entry
-            {
-                self.resumed = record.seq;
-                self.outcome = None;
-            }
-        }
-        Ok(())
     }
 
     fn to_run(&self, event: RunEvent) -> impl Future<Output = Result<(), HarnessError>> + Send + use<> {

@@ -56,8 +56,7 @@ fn a_question_is_answered_once_and_the_run_goes_on() {
     let scene = asks();
     let running = scene.start(&["run", "publish it"]);
     let served = Served::start(&scene);
-    let waiting =
-        until("it asks", || served.get("/v1/approvals").json().as_array().unwrap().first().cloned());
+    let waiting = served.question();
     let run = waiting["run"].as_str().unwrap();
     assert_eq!(served.get("/v1/groups").json()["groups"][0]["group"], "needs_you");
     let inbox = served.get("/inbox").body;
@@ -100,8 +99,7 @@ fn a_call_of_a_cancelled_run_needs_no_approval_any_more() {
     let scene = asks();
     let running = scene.start(&["run", "publish it"]);
     let served = Served::start(&scene);
-    let waiting =
-        until("it asks", || served.get("/v1/approvals").json().as_array().unwrap().first().cloned());
+    let waiting = served.question();
     let run = waiting["run"].as_str().unwrap();
     assert_eq!(served.post(&format!("/v1/runs/{run}/cancel"), "{}").status, 200);
     running.end();
@@ -114,8 +112,7 @@ fn an_approval_for_always_is_kept_in_the_users_settings() {
     let scene = asks();
     let running = scene.start(&["run", "publish it"]);
     let served = Served::start(&scene);
-    let waiting =
-        until("it asks", || served.get("/v1/approvals").json().as_array().unwrap().first().cloned());
+    let waiting = served.question();
     let path = format!("/v1/runs/{}/approvals/0/{}", waiting["run"].as_str().unwrap(), waiting["asked"]);
     assert_eq!(served.post(&path, "{\"answer\":\"allow\",\"scope\":\"always\"}").status, 200);
     assert_eq!(running.end().status, 0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{Scene, json};
+use crate::support::{Scene, json, until};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -22,6 +22,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// The first question that waits for a person, once there is one.
+    pub(crate) fn question(&self) -> Value {
+        until("it asks", || self.get("/v1/approvals").json().as_array().unwrap().first().cloned())
+    }
+
     pub(crate) fn start(scene: &Scene) -> Self {
         let file = scene.path("token");
         let mut command = scene.command(&["serve", "--port", "0", "--token-file", file.to_str().unwrap()]);

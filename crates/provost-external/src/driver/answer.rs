@@ -97,7 +97,7 @@ impl TerminalDriver {
     }
 
     /// Adds to what is typed when the agent is ready; the same is told once.
-    fn tell_later(&mut self, words: &str) {
+    pub(super) fn tell_later(&mut self, words: &str) {
         let own = self.own_words.get_or_insert_default();
         if !own.split("\n\n").any(|told| told == words) {
             let gap = if own.is_empty() { "" } else { "\n\n" };

@@ -66,7 +66,7 @@ pub(super) fn failure_at_end(rows: &[String], seen: Option<&str>) -> Option<Stri
 impl TerminalDriver {
     /// The next exchange gives a prompt to go on.
     pub(crate) fn try_again(&mut self) {
-        self.own_words = Some(TRY_AGAIN.to_owned());
+        self.tell_later(TRY_AGAIN);
     }
 
     /// The failure that an unattended program shows in its last row before it reads the next prompt.

@@ -68,12 +68,15 @@ impl TerminalDriver {
                 break;
             }
             let deadline = Instant::now() + TAKEN_WITHIN;
-            if self.shows(deadline, |now| shows_taken(&before, now), cancel).await?
+            if self.is_taken(&before, deadline, cancel).await?
                 && self.leaves_the_composer((text, &before, &shown), deadline, cancel).await?
             {
-                // A program that hasn't started yet drops what was typed where it asks for a sign-in.
-                let wants_sign_in = self.desk.look().state == TerminalState::Blocked(Blocker::Auth);
-                return Ok(if wants_sign_in {
+                // An agent that asks for a sign-in before it has worked drops what was typed.
+                let now = self.desk.look();
+                let is_dropped = kind == ProgramKind::Agent
+                    && now.state == TerminalState::Blocked(Blocker::Auth)
+                    && now.shown_works == before.shown_works;
+                return Ok(if is_dropped {
                     Submission::NotReady
                 } else {
                     Submission::Taken { turns_before: before.turns }
@@ -126,19 +129,19 @@ impl TerminalDriver {
         Ok(is_ready)
     }
 
-    /// Waits until the terminal shows `sign`; false at the deadline.
-    async fn shows(
+    /// Waits for a sign that what was typed at `before` was taken.
+    async fn is_taken(
         &self,
+        before: &TerminalStatus,
         deadline: Instant,
-        sign: impl FnMut(&TerminalStatus) -> bool,
         cancel: &CancellationToken,
     ) -> Result<bool, ModelFailure> {
         let mut standing = self.desk.standing();
-        let shown = timeout_at(deadline, standing.wait_for(sign));
+        let taken = timeout_at(deadline, standing.wait_for(|now| shows_taken(before, now)));
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(self.aborted()),
-            shown = shown => Ok(matches!(shown, Ok(Ok(_)))),
+            taken = taken => Ok(matches!(taken, Ok(Ok(_)))),
         }
     }
 

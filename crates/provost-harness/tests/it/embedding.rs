@@ -312,13 +312,17 @@ async fn a_second_worker_is_told_who_has_the_run() {
     assert!(by.contains(&std::process::id().to_string()), "{by}");
 }
 
+/// A run with one call, which ends when it is stopped.
+fn interruptible() -> Scene {
+    Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
+        context.cancel.cancelled().await;
+        ToolOutput::ok("x")
+    }))
+}
+
 #[tokio::test]
 async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
-    let scene =
-        Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
-            context.cancel.cancelled().await;
-            ToolOutput::ok("x")
-        }));
+    let scene = interruptible();
     let (harness, backend) = scene.harness();
     let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let cancel = CancellationToken::new();
@@ -336,11 +340,7 @@ async fn cancelling_pauses_and_resume_goes_on_in_the_same_log() {
 
 #[tokio::test]
 async fn a_resumed_run_does_not_end_with_an_end_from_before() {
-    let scene =
-        Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
-            context.cancel.cancelled().await;
-            ToolOutput::ok("x")
-        }));
+    let scene = interruptible();
     let (harness, backend) = scene.harness();
     let mut run = harness.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let cancel = CancellationToken::new();
@@ -403,11 +403,7 @@ async fn a_money_budget_without_a_price_is_refused() {
 
 #[tokio::test]
 async fn one_that_comes_late_does_not_take_another_s_end_for_its_own_work() {
-    let scene =
-        Scene::new(ONE_CALL).tool(made("act", Access::Anything, |_, context: ToolContext| async move {
-            context.cancel.cancelled().await;
-            ToolOutput::ok("x")
-        }));
+    let scene = interruptible();
     let (one, _backend) = scene.harness();
     let mut first = one.start(RUN, "the goal", scene.policy()).await.expect("it starts");
     let cancelled = CancellationToken::new();
