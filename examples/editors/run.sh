@@ -1,7 +1,6 @@
 #!/bin/sh
-# Plays editor sessions against `provost acp`, and the MCP conformance suite against `provost mcp serve`, with the clients
-# that npm has. Needs Node 22. PROVOST is the program (target/debug/provost), EDITORS where the clients are installed (a
-# temporary folder, kept for next time).
+# Plays editor sessions against `provost acp` with the clients that npm has. Needs npm; Node 22 is installed with them. PROVOST
+# is the program (target/debug/provost), EDITORS where the clients are installed (a temporary folder, kept for next time).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 provost=$(realpath "${PROVOST:-$here/../../target/debug/provost}")
@@ -9,7 +8,7 @@ editors=${EDITORS:-${TMPDIR:-/tmp}/provost-editors}
 mkdir -p "$editors"
 test -f "$editors/package.json" || echo '{"private":true,"type":"module"}' >"$editors/package.json"
 (cd "$editors" && npm install --no-audit --no-fund --silent \
-    acpx@0.19.1 @agentclientprotocol/sdk@2.4.0 @modelcontextprotocol/conformance@0.1.16)
+    node@22 acpx@0.19.1 @agentclientprotocol/sdk@2.4.0)
 PATH=$editors/node_modules/.bin:$PATH
 
 scene=$(mktemp -d "${TMPDIR:-/tmp}/provost-editor.XXXXXX")
@@ -36,14 +35,7 @@ acpx --agent "$provost acp" --cwd "$scene/work" --approve-all exec "allow: publi
 acpx --agent "$provost acp" --cwd "$scene/work" sessions list || failed=1
 
 step "acpx: a prompt that times out; acpx ends all processes below the agent then, which suspends the run"
-acpx --agent "$provost acp" --cwd "$scene/slow" --approve-all --timeout 3 exec "wait: take your time" || test $? = 3 || failed=1
+acpx --agent "$provost acp" --cwd "$scene/slow" --approve-all --timeout 15 exec "wait: take your time" || test $? = 3 || failed=1
 "$provost" ps -n 1
-
-step "MCP conformance, over a bridge to standard input and output"
-node "$here/bridge.mjs" 7390 "$provost" mcp serve &
-bridge=$!
-trap 'kill $bridge 2>/dev/null; rm -rf "$scene"' EXIT
-for scenario in server-initialize ping tools-list; do
-    conformance server --url http://127.0.0.1:7390/mcp --scenario $scenario || failed=1
-done
+test $failed = 0 && echo "editors: passed" || echo "editors: FAILED"
 exit $failed

@@ -1,8 +1,10 @@
 #!/bin/sh
 # Installs six MCP servers by their package names, adds them to settings of their own, agrees to them, tests them, and
-# calls them in a run with a scripted model. Needs node with npm, python3 with venv, git, and `provost` in PATH (or in
-# PROVOST). Everything is kept in the folder that is given, or in a temporary one.
+# calls them in a run with a scripted model; then runs the official conformance suite, unless CONFORMANCE=no. Needs node with
+# npm, python3 with venv, git, and `provost` in PATH (or in PROVOST). Everything is kept in the folder that is given, or in a
+# temporary one.
 set -eu
+here=$(cd "$(dirname "$0")" && pwd)
 provost=${PROVOST:-provost}
 work=${1:-$(mktemp -d)}
 mkdir -p "$work"
@@ -56,3 +58,5 @@ answers:
 SCRIPT
 "$provost" run --model "script:$project/script.yaml" "What time is it?"
 "$provost" explain last | sed -n '/^MCP servers/,/^$/p'
+
+[ "${CONFORMANCE:-yes}" = no ] || "$here/conformance.sh" "$work"
