@@ -159,7 +159,11 @@ async fn answer(session: &Session, question: &ApprovalQuestion, choice: Choice) 
 fn options(question: &ApprovalQuestion, may_keep: bool) -> Vec<AnswerOption> {
     let pattern = visible(&question.pattern);
     let option = |answer, name: String| AnswerOption { answer, name };
-    let mut options = vec![option(Answer::Once, "Allow once".to_owned())];
+    // What must be typed can't be given in an editor: its protocol knows answers of a list only.
+    let may_agree = question.objection_to_agreeing().is_none();
+    let agree = if question.question.is_some() { "Agree" } else { "Allow once" };
+    let mut options = Vec::new();
+    options.extend(may_agree.then(|| option(Answer::Once, agree.to_owned())));
     if !question.is_for_once() {
         options.push(option(Answer::Run, format!("Allow in this run: {pattern}")));
         if may_keep {
@@ -177,12 +181,14 @@ fn words(question: &ApprovalQuestion) -> String {
     words.extend(question.outside.is_some().then(|| {
         "it runs outside of the sandbox, with all your rights: only this call can be allowed".to_owned()
     }));
-    if question.outside.is_none() && question.is_for_once() {
+    words.extend(question.objection_to_agreeing());
+    if question.question.is_none() && question.outside.is_none() && question.is_for_once() {
         let scripts = question.scripts.iter().map(|script| script.path.as_str()).collect::<Vec<_>>();
         let files =
             if scripts.is_empty() { "files that it doesn't name".to_owned() } else { scripts.join(", ") };
         words.push(format!("it runs {files}, which may be others next time: only this call can be allowed"));
     }
-    words.push(format!("also answered by: provost approve {}", question.short_id()));
+    let answer = if question.objection_to_agreeing().is_some() { " --answer JSON" } else { "" };
+    words.push(format!("also answered by: provost approve {}{answer}", question.short_id()));
     words.iter().map(|line| visible(line)).collect::<Vec<_>>().join("\n")
 }

@@ -19,7 +19,8 @@ use crate::questions::why_once;
 use crate::render::{Extent, Progress};
 use crate::typing::Typing;
 use crate::watcher::{Asks, Watcher};
-use provost_view::ApprovalQuestion;
+use provost_view::{ApprovalQuestion, ToolQuestion, visible};
+use serde_json::Map;
 
 use terminal::Terminal;
 
@@ -107,6 +108,15 @@ impl Drop for Answering<'_> {
     }
 }
 
+/// The fields of an answer, as far as they were given.
+enum Filled {
+    /// There are none.
+    Not,
+    With(ApprovalAnswer),
+    Withdrawn,
+    Later,
+}
+
 /// The result of a question.
 enum Came {
     Answered,
@@ -177,7 +187,15 @@ impl Asking {
                         view.prompt(&why, answers(question));
                         continue;
                     }
-                    None => allow(scope, question),
+                    None => match self.filled(&terminal, question).await {
+                        Filled::Not => allow(scope, question),
+                        Filled::With(answer) => answer,
+                        Filled::Withdrawn => return Ok(Came::Withdrawn),
+                        Filled::Later => {
+                            view.asked();
+                            return Ok(Came::Later);
+                        }
+                    },
                 },
             };
             if self.give(question, answer).await? {
@@ -186,6 +204,43 @@ impl Asking {
                 return Ok(Came::Answered);
             }
         }
+    }
+
+    /// Asks for the fields of the answer to what a tool asks, one after the other.
+    async fn filled(&self, terminal: &Input<'_>, question: &ApprovalQuestion) -> Filled {
+        let fields = question.question.as_ref().map(ToolQuestion::fields).unwrap_or_default();
+        if fields.is_empty() {
+            return Filled::Not;
+        }
+        let view = self.watcher.view();
+        let mut given = Map::new();
+        for field in fields {
+            let default = field.default.as_ref().map(|value| visible(&value.to_string()));
+            let nothing = match (default, field.is_required) {
+                (Some(default), _) => format!("; Enter for {default}"),
+                (None, false) => "; Enter for nothing".to_owned(),
+                (None, true) => String::new(),
+            };
+            let asks = format!("{} ({}{nothing})", field.label, field.expected());
+            let mut words = field.about.clone();
+            loop {
+                view.prompt(&words, &asks);
+                let line = match self.line(terminal, question.id()).await {
+                    None => return Filled::Withdrawn,
+                    Some(None) => return Filled::Later,
+                    Some(Some(line)) => line,
+                };
+                match field.typed(&line) {
+                    Ok(value) => {
+                        given.extend(value.map(|value| (field.name.clone(), value)));
+                        break;
+                    }
+                    Err(why) => words = why,
+                }
+            }
+        }
+        // Each was right by itself.
+        question.filled(given).map_or(Filled::Not, Filled::With)
     }
 
     fn show(&self, question: &ApprovalQuestion, extent: Extent) {

@@ -101,6 +101,11 @@ impl NewRun {
 pub enum Answer {
     /// The call is made, once.
     Allow,
+    /// What a tool asks has this answer.
+    Fields {
+        /// The fields, by their names; those that aren't given have their defaults.
+        fields: serde_json::Map<String, serde_json::Value>,
+    },
     /// It isn't.
     Deny {
         /// What the agent is told; may be empty.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use provost_event::{Dimension, EffectId, RunId, Seq, SessionId, Timestamp};
 use provost_view::{ApprovalQuestion, GroupedRun, GroupedRuns, RunGroup, RunsOfGroup};
+use serde_json::{Map, Value};
 
 use crate::draw::{Body, Look};
 use crate::line::Line;
@@ -74,6 +75,12 @@ pub(crate) enum Purpose {
     },
     Deny {
         question: EffectId,
+    },
+    /// A field of the answer to what a tool asks; those before it are given.
+    Field {
+        question: EffectId,
+        number: usize,
+        given: Map<String, Value>,
     },
     /// Enter alone does it.
     Always {
@@ -397,7 +404,9 @@ impl Purpose {
     /// The question that it answers.
     pub(crate) const fn question(&self) -> Option<EffectId> {
         match self {
-            Self::Deny { question } | Self::Always { question } => Some(*question),
+            Self::Deny { question } | Self::Field { question, .. } | Self::Always { question } => {
+                Some(*question)
+            }
             Self::Filter
             | Self::Say { .. }
             | Self::Resume { .. }

@@ -11,6 +11,7 @@ mod parts;
 mod run;
 mod text;
 
+use provost_view::ToolQuestion;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -164,6 +165,18 @@ fn label(app: &App, purpose: &Purpose) -> String {
             format!("new run in {} (Tab: other folder) › ", parts::folder(app, folder, 24))
         }
         Purpose::Deny { .. } => "deny; why (Enter alone: no reason) › ".to_owned(),
+        Purpose::Field { number, .. } => {
+            let fields =
+                app.asked_now().and_then(|asked| asked.question.question.as_ref()).map(ToolQuestion::fields);
+            let Some(field) = fields.as_ref().and_then(|fields| fields.get(*number)) else {
+                return String::new();
+            };
+            let default = field
+                .default
+                .as_ref()
+                .map(|value| format!("; Enter alone: {}", spelled_out(&value.to_string())));
+            format!("{} ({}{}) › ", field.label, field.expected(), default.unwrap_or_default())
+        }
         Purpose::Always { .. } => {
             let pattern = app.asked_now().map(|asked| asked.question.pattern.clone()).unwrap_or_default();
             format!("always allow {} in all runs? Enter does it, Esc doesn't", spelled_out(&pattern))

@@ -12,6 +12,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr, reason = "views are data")]
 
 mod agents;
+mod answer_fields;
 mod approvals;
 mod changes;
 mod checked;
@@ -45,6 +46,7 @@ mod wait;
 pub use agents::{
     AgentOpening, AgentOpenings, AgentsRead, RunAgent, RunAgentState, agent_openings, goal_state_of,
 };
+pub use answer_fields::{AnswerChoice, AnswerField, AnswerKind};
 pub use approvals::{
     Approval, ApprovalQuestion, OpenApprovals, RunApprovals, ToolQuestion, answer_to, awaits_answer,
     last_answer, open_approvals, open_in, open_of, question_at, questions_of, short_id,
@@ -63,7 +65,8 @@ pub use groups::{GroupedRun, GroupedRuns, KeptGroups, RunGroup, RunsOfGroup, Sta
 pub use kind::ViewKind;
 pub use log_entry::LogEntry;
 pub use mcp::{
-    McpCallResult, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView, McpToolView,
+    McpCallResult, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView,
+    McpToolView,
 };
 pub use models::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList};
 pub use names::AgentNames;

@@ -8,8 +8,8 @@ use provost_config::Kept;
 use provost_config::{Request, Scope, load};
 use provost_engine::Permissions;
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Json, Permission, PermissionPolicy, RunId,
-    Seq, SessionId, Timestamp,
+    ActorKey, ApprovalAnswer, ApprovalResolved, ApprovalScope, Permission, PermissionPolicy, RunId, Seq,
+    SessionId, Timestamp,
 };
 use provost_harness::{Backend, Clock as _, RunStatus, SystemClock};
 
@@ -68,32 +68,22 @@ fn answer_for_tool(
     given: Option<&str>,
     question: &ApprovalQuestion,
 ) -> anyhow::Result<Option<ApprovalAnswer>> {
-    let Some(asked) = &question.question else {
-        return match given {
-            None => Ok(None),
-            Some(_) => {
-                Err(Refusal::new("--answer is for what a tool asks, and this is a call", "leave it out")
-                    .into())
-            }
-        };
-    };
     let example = "e.g. --answer '{\"name\": \"value\"}'";
     let Some(given) = given else {
-        let needed = asked.needed();
-        if needed.is_empty() {
-            return Ok(None);
-        }
-        let what = format!("the tool asks for {}, which agreeing alone doesn't give", needed.join(", "));
-        return Err(Refusal::new(what, example).into());
+        return match question.objection_to_agreeing() {
+            None => Ok(None),
+            Some(what) => Err(Refusal::new(what, example).into()),
+        };
     };
+    if question.question.is_none() {
+        let what = "--answer is for what a tool asks, and this is a call";
+        return Err(Refusal::new(what, "leave it out").into());
+    }
     let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(given);
     let fields =
         fields.map_err(|error| Refusal::new(format!("--answer isn't a JSON object: {error}"), example))?;
-    let lacking = asked.needed().into_iter().filter(|name| !fields.contains_key(name)).collect::<Vec<_>>();
-    if !lacking.is_empty() {
-        return Err(Refusal::new(format!("--answer lacks {}", lacking.join(", ")), example).into());
-    }
-    Ok(Some(ApprovalAnswer::Answered { content: Json::of(&fields)? }))
+    let answer = question.filled(fields);
+    Ok(Some(answer.map_err(|why| Refusal::new(format!("--answer: {why}"), example))?))
 }
 
 pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {

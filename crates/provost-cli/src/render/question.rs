@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::safe::visible;
 use super::words::plural;
-use provost_view::{ApprovalQuestion, ToolQuestion};
+use provost_view::{AnswerField, ApprovalQuestion, ToolQuestion};
 
 use super::wait::left_in_words;
 use crate::questions::why_once;
@@ -150,10 +150,12 @@ pub(crate) fn facts(question: &ApprovalQuestion, now: Timestamp) -> Vec<(&'stati
 
 /// The fields of an answer that a tool wants.
 pub(crate) fn fields_in_words(question: &ToolQuestion) -> String {
-    match question.needed().as_slice() {
-        [] => "none that must be given: to allow it is to agree".to_owned(),
-        needed => format!("{}: only `provost approve --answer JSON` gives them", visible(&needed.join(", "))),
-    }
+    let field = |field: AnswerField| {
+        let must = if field.is_required && field.default.is_none() { "" } else { ", or nothing" };
+        format!("{}: {}{must}", field.label, field.expected())
+    };
+    let fields = question.fields().into_iter().map(field).collect::<Vec<_>>();
+    if fields.is_empty() { "none: to allow it is to agree".to_owned() } else { fields.join("; ") }
 }
 
 /// What a call that is to run outside of the sandbox leaves, and what was denied inside.

@@ -28,6 +28,11 @@ pub(crate) enum GivenAnswer {
         #[serde(default)]
         scope: GivenScope,
     },
+    /// What a tool asks has this answer; see `question` of the question. Fields that aren't given have their defaults.
+    Fields {
+        /// The fields, by their names.
+        fields: serde_json::Map<String, serde_json::Value>,
+    },
     /// It isn't.
     Deny {
         /// What the agent is told.
@@ -162,13 +167,20 @@ async fn allowed(
 ) -> Result<ApprovalAnswer, Problem> {
     let scope = match answer {
         GivenAnswer::Deny { reason } => return Ok(ApprovalAnswer::Deny { reason: reason.trim().to_owned() }),
+        GivenAnswer::Fields { fields } => return question.filled(fields).map_err(Problem::unfit),
         GivenAnswer::Allow { scope: GivenScope::Once } => {
+            if let Some(why) = question.objection_to_agreeing() {
+                return Err(Problem::conflict(why));
+            }
             return Ok(ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None });
         }
         GivenAnswer::Allow { scope } => scope,
     };
     if question.is_for_once() {
-        let why = "it may run something else next time: only this call can be allowed";
+        let why = match question.question {
+            Some(_) => "a tool asks something else each time: its question is answered once",
+            None => "it may run something else next time: only this call can be allowed",
+        };
         return Err(Problem::conflict(why));
     }
     let pattern = Some(question.pattern.clone());

@@ -48,9 +48,31 @@ async function act(button) {
   if (!done) setTimeout(() => (button.disabled = false), 2000);
 }
 
+// What is given to a tool: empty fields are left out; what isn't JSON where it should be goes as it is, and is refused.
+function fields(form) {
+  const all = {};
+  for (const field of $$("[data-kind]", form)) {
+    if (field.dataset.kind === "list") {
+      const chosen = [...field.selectedOptions].map((option) => option.value);
+      if (chosen.length > 0) all[field.name] = chosen;
+    } else if (field.value.trim() !== "") {
+      all[field.name] = field.dataset.kind === "json" ? json(field.value) : field.value;
+    }
+  }
+  return all;
+}
+function json(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
 async function answer(question, how) {
   const refusal = $("[data-refusal]", question);
-  let given = { answer: "allow", scope: how };
+  const form = $("[data-answers]", question);
+  let given = form && how === "once" ? { answer: "fields", fields: fields(form) } : { answer: "allow", scope: how };
   if (how === "deny") {
     const reason = await ask("Deny", "Why not? This is what the agent is told; Enter alone is nothing.", "");
     if (reason === null) return;
@@ -111,6 +133,7 @@ document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method === "dialog" || form.closest(".term-foot")) return;
   event.preventDefault();
-  if (form.dataset.send) start(form);
+  if (form.matches("[data-answers]")) answer(form.closest("[data-question]"), "once");
+  else if (form.dataset.send) start(form);
   else if (form.dataset.say) say(form);
 });

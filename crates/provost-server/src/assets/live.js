@@ -55,7 +55,8 @@ function keep(old, fresh) {
     }
   };
   twins("details[id]", (twin, details) => (twin.open = details.open));
-  twins("input[id]", (twin, input) => (twin.value = input.value));
+  twins("input[id], textarea[id]", (twin, input) => (twin.value = input.value));
+  twins("select[id]", (twin, select) => [...twin.options].forEach((option, index) => (option.selected = select.options[index]?.selected ?? option.selected)));
   twins("[data-begun]", (twin, question) => (twin.dataset.begun = question.dataset.begun));
 }
 

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use maud::{Markup, html};
 use provost_event::Timestamp;
-use provost_view::{Approval, ApprovalQuestion, StateMark, open_approvals, visible};
+use provost_view::{
+    AnswerChoice, AnswerField, AnswerKind, Approval, ApprovalQuestion, StateMark, ToolQuestion,
+    open_approvals, visible,
+};
 use serde_json::Value;
 
 use super::parts::{ago, foreign_line, in_time, lasting, mark, named_mark, run_path};
@@ -107,12 +110,18 @@ fn question(approval: &Approval, now: Timestamp) -> Markup {
             aria-labelledby={ "h-" (question_id(question)) } {
             header {
                 p.crumb.cut { a.cut href=(run_path(approval.run)) { (foreign_line(&approval.goal)) } " / " (who(question)) }
-                h1 id={ "h-" (question_id(question)) } { (mark(StateMark::NeedsYou)) " May it? " code { (visible(&question.tool)) } }
+                h1 id={ "h-" (question_id(question)) } {
+                    (mark(StateMark::NeedsYou)) @if question.question.is_some() { " A tool asks: " } @else { " May it? " }
+                    code { (visible(&question.tool)) }
+                }
             }
             div.body {
+                @if let Some(asked) = &question.question {
+                    @for line in asked.message.split('\n') { p { (visible(line)) } }
+                }
                 pre.cmd tabindex="0" aria-label="The call in full" { (in_full(question)) }
                 dl.why {
-                    dt { "Why you" } dd { (visible(&question.why)) }
+                    @if question.question.is_none() { dt { "Why you" } dd { (visible(&question.why)) } }
                     dt { "Asked" } dd { (ago(question.since, now)) }
                     dt { "No answer" } dd { "decided without you at " (in_time(question.due, now)) }
                     @for script in &question.scripts { dt { "Runs" } dd { code { (visible(&script.path)) } ", as it is now" } }
@@ -123,7 +132,61 @@ fn question(approval: &Approval, now: Timestamp) -> Markup {
                     @if question.unnamed { dt { "Runs" } dd { "it may run files that its text doesn't name: what they hold isn't checked" } }
                 }
             }
-            (answers(question))
+            @match &question.question {
+                Some(asked) => (fields(question, asked)),
+                None => (answers(question)),
+            }
+        }
+    }
+}
+
+/// The fields of an answer to a tool; the page's module sends them.
+fn fields(question: &ApprovalQuestion, asked: &ToolQuestion) -> Markup {
+    let id = question_id(question);
+    html! {
+        form.answer.asks data-answers {
+            @for (number, field) in asked.fields().iter().enumerate() { (field_of(&format!("{id}-{number}"), field)) }
+            div.btns {
+                button.btn.main type="button" data-answer="once" { "Answer " kbd { "a" } }
+                button.btn.danger type="button" data-answer="deny" { "Decline… " kbd { "d" } }
+            }
+            p.two { "The answer goes to the program that has the tool, and into the log: give no password, key or token." }
+            p.two role="alert" data-refusal {}
+        }
+    }
+}
+
+fn field_of(id: &str, field: &AnswerField) -> Markup {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let default = field.default.as_ref().map(text).unwrap_or_default();
+    let chosen = |choice: &AnswerChoice| match &field.default {
+        Some(Value::Array(all)) => all.iter().any(|value| value.as_str() == Some(&choice.value)),
+        _ => !default.is_empty() && default == choice.value,
+    };
+    let options = |choices: &[AnswerChoice]| {
+        html! {
+            @for choice in choices { option value=(choice.value) selected[chosen(choice)] { (choice.label) } }
+        }
+    };
+    let hint = field.expected();
+    html! {
+        div {
+            label for=(id) { (field.label) @if field.is_required { " (required)" } @if !field.about.is_empty() { ": " (field.about) } }
+            @match &field.kind {
+                AnswerKind::Text { .. } => input type="text" id=(id) name=(field.name) data-kind="text" value=(default) placeholder=(hint) autocomplete="off" spellcheck="false";,
+                AnswerKind::Number { .. } => input type="text" inputmode="decimal" id=(id) name=(field.name) data-kind="json" value=(default) placeholder=(hint) autocomplete="off";,
+                AnswerKind::Truth => select id=(id) name=(field.name) data-kind="json" {
+                    @if field.default.is_none() { option value="" { "" } }
+                    option value="true" selected[default == "true"] { "yes" }
+                    option value="false" selected[default == "false"] { "no" }
+                },
+                AnswerKind::OneOf(choices) => select id=(id) name=(field.name) data-kind="text" {
+                    @if field.default.is_none() { option value="" { "" } }
+                    (options(choices))
+                },
+                AnswerKind::SomeOf(choices) => select id=(id) name=(field.name) data-kind="list" multiple { (options(choices)) },
+                AnswerKind::Other => input type="text" id=(id) name=(field.name) data-kind="json" value=(default) placeholder=(hint) autocomplete="off" spellcheck="false";,
+            }
         }
     }
 }

@@ -117,6 +117,13 @@ impl Stage {
         format!("/v1/runs/{id}/approvals/0/{asked}")
     }
 
+    /// Waits until all runs have ended or are suspended.
+    pub(crate) async fn finished(&mut self) {
+        for run in &mut self.running {
+            tokio::time::timeout(DEADLINE, run.finish()).await.expect("it ends").unwrap();
+        }
+    }
+
     /// The processes of the runs are gone.
     pub(crate) fn abandon(&mut self) {
         self.running.clear();

@@ -2,7 +2,7 @@
 //! agreed to.
 
 use provost_event::EffectId;
-use provost_view::visible;
+use provost_view::{AnswerField, visible};
 use serde_json::Value;
 
 use super::Tone;
@@ -81,8 +81,26 @@ fn tone_of(text: &str, line: &str) -> Tone {
 
 fn reasons(asked: &Asked<'_>) -> Vec<(&'static str, String)> {
     let question = asked.question;
-    let mut reasons = vec![("why you", question.why.clone())];
-    if question.is_for_once() {
+    let mut reasons = match &question.question {
+        None => vec![("why you", question.why.clone())],
+        Some(asked) => {
+            let fields = asked.fields().into_iter();
+            let field = |field: AnswerField| {
+                let must = if field.is_required { "" } else { "; may be left out" };
+                ("field", format!("{}: {}{must}", field.label, field.expected()))
+            };
+            let secrets =
+                "the answer goes to the program that has the tool, and into the log: give no secret";
+            [("asks", asked.message.clone())]
+                .into_iter()
+                .chain(fields.map(field))
+                .chain([("counts", secrets.to_owned())])
+                .collect()
+        }
+    };
+    if question.question.is_some() {
+        // It is answered, and not allowed.
+    } else if question.is_for_once() {
         reasons
             .push(("counts", "for this call only: what it runs may be something else next time".to_owned()));
     } else {

@@ -116,7 +116,11 @@ fn question_head(
         agent => format!("agent {agent} {}", one_line(&question.name)),
     };
     let program = question.program.as_deref().map(|program| format!(" ({})", one_line(program)));
-    let title = format!("May {who}{} use {}?", program.unwrap_or_default(), spelled_out(&question.tool));
+    let tool = spelled_out(&question.tool);
+    let title = match question.question {
+        Some(_) => format!("{tool}, called by {who}, asks"),
+        None => format!("May {who}{} use {tool}?", program.unwrap_or_default()),
+    };
     let goal = format!("{} · {}", one_line(&asked.run.item.goal), folder_name(&asked.run.item.workspace));
     let number = format!("{place} of {all}");
     let title = cut(&title, columns.saturating_sub(number.len() + 3));

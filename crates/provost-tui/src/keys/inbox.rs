@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crossterm::event::KeyCode;
 use provost_event::{ApprovalAnswer, ApprovalScope};
+use serde_json::Map;
 
 use super::{PAGE, Taken, ask, refuse};
 use crate::app::{App, DEAD_FOR, Purpose};
@@ -95,7 +96,17 @@ fn allow(app: &mut App, scope: ApprovalScope, at: Instant) -> Taken {
     }
     let Some(question) = app.asked_now().map(|asked| asked.question.clone()) else { return Taken::Done };
     if scope != ApprovalScope::Once && question.is_for_once() {
-        refuse(app, "only this call can be approved: what it runs may be something else next time");
+        refuse(
+            app,
+            match question.question {
+                Some(_) => "a tool asks something else each time: a answers it once",
+                None => "only this call can be approved: what it runs may be something else next time",
+            },
+        );
+        return Taken::Done;
+    }
+    if question.question.as_ref().is_some_and(|asked| !asked.fields().is_empty()) {
+        ask(app, Purpose::Field { question: question.id(), number: 0, given: Map::new() });
         return Taken::Done;
     }
     if scope == ApprovalScope::Always {

@@ -4,11 +4,13 @@ use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope, EffectId};
-use provost_view::ApprovalQuestion;
+use provost_view::{ApprovalQuestion, ToolQuestion};
+use serde_json::{Map, Value};
 
-use super::refuse;
-use crate::app::{App, DEAD_FOR, Purpose};
+use super::{ask, refuse};
+use crate::app::{App, DEAD_FOR, Prompt, Purpose};
 use crate::host::Start;
+use crate::line::Line;
 use crate::order::{Act, Order};
 
 impl Purpose {
@@ -76,6 +78,11 @@ fn done(app: &mut App, purpose: Purpose, text: String, at: Instant) -> Option<Or
             let question = Box::new(still_open(app, question, at)?);
             Act::Answer { question, answer: ApprovalAnswer::Deny { reason: text } }
         }
+        Purpose::Field { question, number, given } => {
+            let asked = still_open(app, question, at)?;
+            let answer = filled(app, &asked, Typed { number, given, text })?;
+            Act::Answer { question: Box::new(asked), answer }
+        }
         Purpose::Always { question } => {
             let question = Box::new(still_open(app, question, at)?);
             let pattern = Some(question.pattern.clone());
@@ -86,6 +93,42 @@ fn done(app: &mut App, purpose: Purpose, text: String, at: Instant) -> Option<Or
     };
     app.whole = false;
     Some(Order::Act(act))
+}
+
+/// A field that was typed, and those before it.
+struct Typed {
+    number: usize,
+    given: Map<String, Value>,
+    text: String,
+}
+
+/// The answer, if this was its last field; otherwise the next field is asked for, or the same again if it wasn't right.
+fn filled(app: &mut App, asked: &ApprovalQuestion, typed: Typed) -> Option<ApprovalAnswer> {
+    let Typed { number, mut given, text } = typed;
+    let question = asked.id();
+    let fields = asked.question.as_ref().map(ToolQuestion::fields).unwrap_or_default();
+    let field = fields.get(number)?;
+    match field.typed(&text) {
+        Ok(value) => given.extend(value.map(|value| (field.name.clone(), value))),
+        Err(why) => {
+            refuse(app, &format!("{}: {why}", field.label));
+            app.prompt =
+                Some(Prompt { purpose: Purpose::Field { question, number, given }, line: Line::of(&text) });
+            return None;
+        }
+    }
+    let number = number + 1;
+    if number < fields.len() {
+        ask(app, Purpose::Field { question, number, given });
+        return None;
+    }
+    match asked.filled(given) {
+        Ok(answer) => Some(answer),
+        Err(why) => {
+            refuse(app, &why);
+            None
+        }
+    }
 }
 
 /// The question that the prompt was about, if it is still the one in view.

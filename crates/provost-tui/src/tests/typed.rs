@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crossterm::event::KeyCode;
-use provost_event::{Dimension, RunId};
+use provost_event::{CallQuestion, Dimension, Json, RunId, ToolSpec};
+use provost_harness::{Tool, ToolContext, ToolOutput};
 
 use super::stage::Stage;
 use crate::app::Screen;
@@ -219,4 +220,73 @@ async fn a_filter_looks_at_folded_runs_too() {
     assert!(shown.contains("Port the importer") && !shown.contains("Upgrade"), "{shown}");
     stage.press(KeyCode::Esc).await;
     assert!(!stage.screen().contains("Port the importer"));
+}
+
+/// A tool that asks which branch, and answers with what it was given.
+struct Asking(ToolSpec);
+
+impl Asking {
+    fn new() -> Self {
+        let schema = Json::parse("{\"type\":\"object\"}".to_owned()).unwrap();
+        Self(ToolSpec::new("mcp__s__delete", "Deletes a branch.", schema))
+    }
+}
+
+#[async_trait::async_trait]
+impl Tool for Asking {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    async fn call(&self, _: &Json, context: &ToolContext) -> ToolOutput {
+        match &context.answer {
+            Some(answer) => {
+                let given = answer.content.as_ref().map(|content| content.text().to_owned());
+                std::fs::write(context.workspace.join("given"), given.unwrap_or_default()).unwrap();
+                ToolOutput::ok("deleted")
+            }
+            None => {
+                let schema = serde_json::json!({ "type": "object", "required": ["branch", "how"], "properties": {
+                    "branch": { "type": "string", "title": "Branch" },
+                    "how": { "type": "string", "enum": ["merged", "all"], "default": "merged" },
+                    "times": { "type": "integer", "minimum": 1 } } });
+                let asks = Box::new(CallQuestion {
+                    message: "The MCP server s asks: Which <branch>?".to_owned(),
+                    schema: Json::of(&schema).unwrap(),
+                    state: Json::empty_object(),
+                });
+                ToolOutput { asks: Some(asks), ..ToolOutput::ok("") }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_tool_asks_is_answered_field_by_field() {
+    let mut stage = Stage::new(100, 30);
+    let script = "answers: [{ tools: [{ mcp__s__delete: {} }] }, { text: 'VERDICT: PASS' }]";
+    let agent = stage.agent("work", script).tool(Asking::new());
+    stage.asks(1, "delete it", agent).await;
+    stage.read().await;
+    stage.keys("a").await;
+    stage.pass(600);
+    let shown = stage.screen();
+    assert!(shown.contains("asks") && shown.contains("Which <branch>?"), "{shown}");
+    assert!(shown.contains("one of merged, all") && shown.contains("give no secret"), "{shown}");
+    stage.keys("r").await;
+    assert!(stage.screen().contains("something else each time"), "{}", stage.screen());
+    stage.keys("a").await;
+    assert!(stage.screen().contains("Branch (a text) ›"), "{}", stage.screen());
+    stage.keys("\n").await;
+    assert!(stage.screen().contains("Branch: must be a text"), "it must be given: {}", stage.screen());
+    stage.keys("main\n").await;
+    assert!(stage.screen().contains("Enter alone: \"merged\""), "{}", stage.screen());
+    stage.keys("some\n").await;
+    assert!(stage.screen().contains("how: must be one of merged, all"), "{}", stage.screen());
+    stage.press(KeyCode::Esc).await;
+    assert!(!stage.path("work/given").exists(), "nothing was answered");
+    stage.keys("amain\n\n2\n").await;
+    stage.running.remove(0).finish().await.unwrap();
+    let given = std::fs::read_to_string(stage.path("work/given")).unwrap();
+    assert_eq!(given, r#"{"branch":"main","how":"merged","times":2}"#);
 }
