@@ -27,7 +27,8 @@ pub(crate) use manage::{
     CheckArgs, ExportArgs, ImportArgs, InitArgs, ManArgs, ModelsArgs, ModelsCommand, SchemaArgs, TrustArgs,
 };
 pub(crate) use mcp::{
-    AcpArgs, McpAddArgs, McpCommand, McpListArgs, McpServeArgs, McpServerArgs, McpTestArgs, McpTrustArgs,
+    AcpArgs, McpAddArgs, McpCommand, McpListArgs, McpLoginArgs, McpServeArgs, McpServerArgs, McpTestArgs,
+    McpTrustArgs,
 };
 pub(crate) use run::{
     BudgetArgs, DemoArgs, FlowCheckArgs, FlowCommand, FlowRunArgs, RunArgs, ShownArgs, WorkArgs,

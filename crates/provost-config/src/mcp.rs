@@ -4,6 +4,7 @@ mod check;
 mod file;
 mod import;
 mod package;
+mod subject;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ pub(crate) use check::{check, requests};
 pub use file::{ServerChange, add_server, remove_server};
 pub use import::{ImportedServer, SkippedServer, servers_in};
 pub use package::{PackageVersion, package_of};
+pub use subject::subject_of;
 
 /// The section of MCP servers.
 pub(crate) const MCP: &str = "mcp";
@@ -27,6 +29,8 @@ pub(crate) const TOOL_SEARCH: &str = "tool_search";
 const NAME_CHARS_MAX: usize = 32;
 /// Arguments, tools and hosts of a server.
 const LIST_MAX: u64 = 1_000;
+/// Scopes of a login.
+const SCOPES_MAX: u64 = 100;
 /// The time limit of a call, unless it is set.
 const TIMEOUT_MS: u64 = 60_000;
 
@@ -47,8 +51,16 @@ pub struct McpTable {
     pub url: Option<String>,
     /// Headers of each request, each with the variable that holds its value.
     pub headers_env: BTreeMap<String, String>,
+    /// The client that Provost is to its authorization server, if it was registered there before.
+    pub oauth_client_id: Option<String>,
+    /// The variable that holds that client's secret.
+    pub oauth_client_secret_env: Option<String>,
+    /// The scopes that a login asks for; empty: those that the server names.
+    pub oauth_scopes: Vec<String>,
     /// The tools that agents may have, by the server's names; empty: all.
     pub tools: Vec<String>,
+    /// What calls are about, by the server's names of tools, each as [`subject_of`] reads it.
+    pub subjects: BTreeMap<String, String>,
     /// The tools that may be called again after a lost connection, by the server's names.
     pub idempotent: Vec<String>,
     /// Whether models see its tools in full, however many there are.
@@ -79,6 +91,7 @@ impl McpTable {
         lines.extend(self.url.iter().map(|url| format!("address: {url}")));
         let headers = self.headers_env.iter();
         lines.extend(headers.map(|(header, variable)| format!("header: {header} from {variable}")));
+        lines.extend(self.oauth_client_id.iter().map(|client| format!("client: {client}")));
         lines
     }
 
@@ -92,6 +105,7 @@ impl McpTable {
     pub fn variables(&self) -> Vec<String> {
         let mut names = self.env.values().flat_map(|value| names_in(value)).collect::<Vec<_>>();
         names.extend(self.headers_env.values().cloned());
+        names.extend(self.oauth_client_secret_env.clone());
         names
     }
 }
@@ -197,11 +211,45 @@ pub(crate) const SERVER: &[Setting<McpTable>] = &[
         ..field("headers_env")
     },
     Setting {
+        kind: Kind::Line(|table, client| table.oauth_client_id = Some(client)),
+        default: SettingDefault::Unset("Provost registers itself when you log in"),
+        example: r#""provost-on-my-laptop""#,
+        words: "The client that Provost is to the authorization server of its address, if you registered one there, with the \
+                redirect address http://127.0.0.1/callback; for `provost mcp login NAME`.",
+        ..field("oauth_client_id")
+    },
+    Setting {
+        kind: Kind::Variable(|table, name| table.oauth_client_secret_env = Some(name)),
+        default: SettingDefault::Unset("the client has no secret"),
+        example: r#""MCP_ISSUES_CLIENT_SECRET""#,
+        words: "The variable that holds the secret of that client.",
+        ..field("oauth_client_secret_env")
+    },
+    Setting {
+        kind: Kind::Names { max: SCOPES_MAX, put: |table, scopes| table.oauth_scopes = scopes },
+        default: SettingDefault::Unset("those that the server names"),
+        example: r#"["issues:read"]"#,
+        words: "The scopes that a login asks for.",
+        ..field("oauth_scopes")
+    },
+    Setting {
         kind: Kind::Names { max: LIST_MAX, put: |table, tools| table.tools = tools },
         default: SettingDefault::Unset("all of them"),
         example: r#"["git_log", "git_status"]"#,
         words: "The tools that agents may have, by the server's names.",
         ..field("tools")
+    },
+    Setting {
+        kind: Kind::Texts(|table, tool, subject| {
+            table.subjects.insert(tool, subject);
+        }),
+        default: SettingDefault::Unset("all of its arguments, as JSON"),
+        example: r#"{ read_text_file = "reads path", run_command = "command command" }"#,
+        words: "What permissions compare their patterns with, by the server's names of its tools: a kind (command, reads, \
+                writes, walks, url) and the argument with it. reads, writes and walks take a path, walks with all below it. \
+                Then mcp__fs__read_text_file(src/**) works as read_file(src/**) does, and shell(rm *) also means \
+                mcp__box__run_command.",
+        ..field("subjects")
     },
     Setting {
         kind: Kind::Names { max: LIST_MAX, put: |table, tools| table.idempotent = tools },

@@ -36,7 +36,10 @@ impl Catalog {
         let mut notices = Vec::new();
         for setup in setups {
             match agreed(&setup) {
-                Ok(tools) => catalog.servers.push(ServerTools { setup: Arc::new(setup), tools }),
+                Ok(tools) => {
+                    let tools = fitting(&setup, tools, &mut notices);
+                    catalog.servers.push(ServerTools { setup: Arc::new(setup), tools });
+                }
                 Err(notice) => notices.push(notice),
             }
         }
@@ -119,6 +122,23 @@ fn agreed(setup: &ServerSetup) -> Result<Vec<ToolDefinition>, String> {
         ));
     }
     Ok(pins.tools.into_iter().filter(|tool| setup.offers(&tool.name)).collect())
+}
+
+/// The tools without those whose subject in the settings can't be theirs: permissions would look at nothing.
+fn fitting(
+    setup: &ServerSetup,
+    tools: Vec<ToolDefinition>,
+    notices: &mut Vec<String>,
+) -> Vec<ToolDefinition> {
+    let server = &setup.name;
+    let fits = |tool: &ToolDefinition| {
+        let subject = setup.subjects.get(&tool.name);
+        let Some(why) = subject.and_then(|subject| tool.objection_to_subject(subject)) else { return true };
+        let name = tool_name(server, &tool.name);
+        notices.push(format!("{name} isn't used: {why}, and `subjects` of [mcp.{server}] names that"));
+        false
+    };
+    tools.into_iter().filter(fits).collect()
 }
 
 pub(crate) fn specs_of(server: &ServerTools) -> Vec<ToolSpec> {

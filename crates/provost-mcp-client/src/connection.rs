@@ -20,7 +20,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::definition::Listed;
 use crate::handler::{Handler, Question, question_of};
-use crate::http;
+use crate::http::{HttpTransport, login_trouble};
+use crate::oauth::tokens;
 use crate::setup::{Reach, ServerSetup};
 use crate::shown::revealed;
 use crate::stdio::{NotSent, ProgramReport, ProgramTransport, with_causes};
@@ -29,10 +30,16 @@ use crate::stdio::{NotSent, ProgramReport, ProgramTransport, with_causes};
 const DISCOVER_MAX: Duration = Duration::from_secs(3);
 /// How long a server may take to begin; it may be fetched first.
 const BEGIN_MAX: Duration = Duration::from_secs(60);
-/// How long a server may take to list a page of its tools.
-const PAGE_MAX: Duration = Duration::from_secs(30);
+/// How long a server may take to list its tools.
+const LIST_MAX: Duration = Duration::from_secs(60);
 /// Pages of a list of tools.
 const PAGES_MAX: usize = 100;
+/// How often a server may ask the user in one call.
+const ASKED_MAX: u32 = 10;
+/// Questions that it may ask at the same time.
+const QUESTIONS_MAX: usize = 10;
+/// Bytes of the state that a server wants back; it is kept in the log.
+const STATE_BYTES_MAX: usize = 256 * 1024;
 /// How often a call is made again for a server that only wants to be asked later.
 const LATER_MAX: u32 = 5;
 const LATER: Duration = Duration::from_secs(1);
@@ -101,6 +108,9 @@ pub(crate) struct Waiting {
     open: Vec<(String, Question)>,
     /// Whether the server asks by itself during the call, which is then made anew.
     is_older: bool,
+    /// How often it has asked in this call.
+    #[serde(default)]
+    times: u32,
 }
 
 /// The fields of the user's answer to a question of a server. One that declines isn't passed on: the call isn't made
@@ -145,6 +155,8 @@ pub(crate) struct Call {
 
 /// A connection to a server.
 pub(crate) struct Connection {
+    server: String,
+    reach: Reach,
     service: RunningService<RoleClient, Handler>,
     handler: Handler,
     report: ProgramReport,
@@ -158,8 +170,18 @@ pub(crate) struct Connection {
 /// An attempt to connect that failed.
 struct Failed {
     why: String,
-    /// Whether the server answered, and only not as this way of connecting wants it.
-    is_answer: bool,
+    kind: FailureKind,
+}
+
+/// What an attempt to connect failed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FailureKind {
+    /// The server answered, and only not as this way of connecting wants it.
+    Answer,
+    /// The user's login: no other way of connecting gets further.
+    Login,
+    /// Anything else.
+    Other,
 }
 
 impl Connection {
@@ -180,12 +202,15 @@ impl Connection {
         let limit = if remembered.is_some() { BEGIN_MAX } else { DISCOVER_MAX };
         match begin(first, limit).await {
             Ok(connection) => return Ok(connection),
+            Err(error) if error.kind == FailureKind::Login => {
+                return Err(ConnectError { server: setup.name.clone(), why: error.why });
+            }
             Err(error) => {
                 tracing::debug!(server = setup.name, why = error.why, "connecting by {first:?} failed");
             }
         }
         let mut found = begin(second, BEGIN_MAX).await;
-        if remembered.is_none() && found.as_ref().is_err_and(|error| error.is_answer) {
+        if remembered.is_none() && found.as_ref().is_err_and(|error| error.kind == FailureKind::Answer) {
             // It was only slow to begin.
             found = begin(first, BEGIN_MAX).await;
         }
@@ -200,7 +225,7 @@ impl Connection {
     ) -> Result<Self, Failed> {
         let report = ProgramReport::default();
         let handler = Handler::default();
-        let unstarted = |why: String| Failed { why, is_answer: false };
+        let unstarted = |why: String| Failed { why, kind: FailureKind::Other };
         let begun = match &setup.reach {
             Reach::Program { .. } => {
                 let transport =
@@ -208,23 +233,33 @@ impl Connection {
                 let transport = transport.await.map_err(unstarted)?;
                 timeout(limit, handler.clone().serve_with_lifecycle(transport, lifecycle.mode())).await
             }
-            Reach::Http { url, headers } => {
-                let transport = http::transport(url, headers).map_err(unstarted)?;
-                timeout(limit, handler.clone().serve_with_lifecycle(transport, lifecycle.mode())).await
+            Reach::Http { url, headers, login } => {
+                let transport = HttpTransport::new(url, headers, login).await.map_err(unstarted)?;
+                let handler = handler.clone();
+                match transport {
+                    HttpTransport::Plain(transport) => {
+                        timeout(limit, handler.serve_with_lifecycle(transport, lifecycle.mode())).await
+                    }
+                    HttpTransport::LoggedIn(transport) => {
+                        timeout(limit, handler.serve_with_lifecycle(transport, lifecycle.mode())).await
+                    }
+                }
             }
         };
         let service = match begun {
             Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(failed_to_begin(&error, &report).await),
+            Ok(Err(error)) => return Err(failed_to_begin(&error, &setup.name, &report).await),
             Err(_) => {
                 let why = format!("it didn't answer within {} s", limit.as_secs());
-                return Err(Failed { why: with_stderr(why, &report).await, is_answer: false });
+                return Err(Failed { why: with_stderr(why, &report).await, kind: FailureKind::Other });
             }
         };
         let info = service.peer_info();
         let named = info.as_ref().and_then(|info| info.server_info.as_ref());
         let named = named.map(|it| revealed(&format!("{} {}", it.name, it.version)).replace('\n', "\\n"));
         Ok(Self {
+            server: setup.name.clone(),
+            reach: setup.reach.clone(),
             protocol: info.as_ref().map(|info| info.protocol_version.to_string()).unwrap_or_default(),
             calls_itself: named.unwrap_or_default().chars().take(120).collect(),
             service,
@@ -253,24 +288,28 @@ impl Connection {
     ///
     /// # Errors
     /// Why that isn't possible.
-    pub(crate) async fn list(&self, server: &str) -> Result<Listed, CallFailure> {
-        let mut raw = Vec::new();
+    pub(crate) async fn list(&self) -> Result<Listed, CallFailure> {
+        let late =
+            |_| CallFailure::Answered(format!("it didn't list its tools within {} s", LIST_MAX.as_secs()));
+        timeout(LIST_MAX, self.listed()).await.map_err(late)?
+    }
+
+    async fn listed(&self) -> Result<Listed, CallFailure> {
+        let tokens = tokens(&self.reach);
+        let mut listed = Listed::default();
         let mut cursor = None;
         for _ in 0..PAGES_MAX {
             let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
             let request = ListToolsRequest { params, ..ListToolsRequest::default() };
-            let page = timeout(PAGE_MAX, self.service.send_request(ClientRequest::ListToolsRequest(request)));
-            let page = page.await.map_err(|_| {
-                CallFailure::Answered(format!("it didn't list its tools within {} s", PAGE_MAX.as_secs()))
-            })?;
-            let page = raw_page(page.map_err(failure)?);
-            raw.extend(page.0);
+            let page = self.service.send_request(ClientRequest::ListToolsRequest(request)).await;
+            let page = raw_page(page.map_err(|error| failure(error, &self.server))?);
+            listed.read(&self.server, &page.0, &tokens);
             match page.1 {
                 Some(next) => cursor = Some(next),
                 None => break,
             }
         }
-        Ok(Listed::read(server, &raw))
+        Ok(listed)
     }
 
     /// Calls a tool. When this is dropped the server is told that the call is cancelled.
@@ -278,6 +317,7 @@ impl Connection {
     /// # Errors
     /// A call without a result.
     pub(crate) async fn call(&self, call: Call) -> Result<CallEnd, CallFailure> {
+        let times = call.waited.as_ref().map_or(0, |(waiting, _)| waiting.times).saturating_add(1);
         let prepared = call.waited.as_ref().and_then(|(waiting, answer)| waiting.prepared(answer));
         let _open = self.handler.news.begin(prepared);
         let mut params = CallToolRequestParams::new(call.tool).with_arguments(call.arguments);
@@ -286,12 +326,13 @@ impl Connection {
             params.request_state = waiting.request_state;
         }
         for _ in 0..LATER_MAX {
-            match self.service.call_tool_once(params.clone()).await.map_err(failure)? {
-                CallToolResponse::Complete(result) => return Ok(self.end_of(Box::new(result))),
+            let answer = self.service.call_tool_once(params.clone()).await;
+            match answer.map_err(|error| failure(error, &self.server))? {
+                CallToolResponse::Complete(result) => return self.end_of(Box::new(result), times),
                 CallToolResponse::InputRequired(required) => {
                     let requests = required.input_requests.unwrap_or_default();
                     if !requests.is_empty() {
-                        return asked(requests, required.request_state);
+                        return asked(requests, required.request_state, times);
                     }
                     params.request_state = required.request_state;
                     sleep(LATER).await;
@@ -305,16 +346,18 @@ impl Connection {
         Err(CallFailure::Answered("it only asks to be called later".to_owned()))
     }
 
-    fn end_of(&self, result: Box<CallToolResult>) -> CallEnd {
+    fn end_of(&self, result: Box<CallToolResult>, times: u32) -> Result<CallEnd, CallFailure> {
         match self.handler.news.take_question() {
-            None => CallEnd::Done(result),
-            Some(Err(why)) => CallEnd::Refused(why, result),
-            Some(Ok(question)) => CallEnd::Asks(Waiting {
+            None => Ok(CallEnd::Done(result)),
+            Some(Err(why)) => Ok(CallEnd::Refused(why, result)),
+            Some(Ok(_)) if times > ASKED_MAX => Err(asks_on()),
+            Some(Ok(question)) => Ok(CallEnd::Asks(Waiting {
                 request_state: None,
                 given: BTreeMap::new(),
                 open: vec![(String::new(), question)],
                 is_older: true,
-            }),
+                times,
+            })),
         }
     }
 
@@ -324,10 +367,22 @@ impl Connection {
     }
 }
 
+fn asks_on() -> CallFailure {
+    CallFailure::Answered(format!("it has asked the user {ASKED_MAX} times in this call, and asks on"))
+}
+
 fn asked(
     requests: BTreeMap<String, InputRequest>,
     request_state: Option<String>,
+    times: u32,
 ) -> Result<CallEnd, CallFailure> {
+    if times > ASKED_MAX || requests.len() > QUESTIONS_MAX {
+        return Err(asks_on());
+    }
+    if request_state.as_ref().is_some_and(|state| state.len() > STATE_BYTES_MAX) {
+        let why = format!("the state that it wants back has more than {STATE_BYTES_MAX} bytes");
+        return Err(CallFailure::Answered(why));
+    }
     let mut open = Vec::new();
     for (key, request) in requests {
         match request {
@@ -341,7 +396,7 @@ fn asked(
             }
         }
     }
-    Ok(CallEnd::Asks(Waiting { request_state, given: BTreeMap::new(), open, is_older: false }))
+    Ok(CallEnd::Asks(Waiting { request_state, given: BTreeMap::new(), open, is_older: false, times }))
 }
 
 /// The definitions of a page as they were sent, and where the next one begins. A page with something that the protocol
@@ -356,7 +411,12 @@ fn raw_page(result: ServerResult) -> (Vec<Value>, Option<String>) {
     (tools, next)
 }
 
-fn failure(error: ServiceError) -> CallFailure {
+fn failure(error: ServiceError, server: &str) -> CallFailure {
+    if let ServiceError::TransportSend(error) = &error
+        && let Some(why) = login_trouble(&*error.error, server)
+    {
+        return CallFailure::Answered(why);
+    }
     match error {
         ServiceError::McpError(error) => CallFailure::Answered(shortened(&error.message)),
         ServiceError::TransportSend(error) if error.error.is::<NotSent>() => {
@@ -374,13 +434,19 @@ fn shortened(text: &str) -> String {
     revealed(text).chars().take(ERROR_CHARS_MAX).collect()
 }
 
-async fn failed_to_begin(error: &ClientInitializeError, report: &ProgramReport) -> Failed {
+async fn failed_to_begin(error: &ClientInitializeError, server: &str, report: &ProgramReport) -> Failed {
+    if let ClientInitializeError::TransportError { error, .. } = error
+        && let Some(why) = login_trouble(&*error.error, server)
+    {
+        return Failed { why, kind: FailureKind::Login };
+    }
     let is_answer = matches!(
         error,
         ClientInitializeError::JsonRpcError(_)
             | ClientInitializeError::ExpectedInitResult(_)
             | ClientInitializeError::NoCompatibleProtocolVersion { .. }
     );
+    let kind = if is_answer { FailureKind::Answer } else { FailureKind::Other };
     let why = match error {
         ClientInitializeError::ConnectionClosed(_) => "its program ended before it answered".to_owned(),
         ClientInitializeError::ExpectedInitResult(_) | ClientInitializeError::ExpectedInitResponse(_) => {
@@ -388,7 +454,7 @@ async fn failed_to_begin(error: &ClientInitializeError, report: &ProgramReport) 
         }
         other => shortened(&with_causes(other)),
     };
-    Failed { why: with_stderr(why, report).await, is_answer }
+    Failed { why: with_stderr(why, report).await, kind }
 }
 
 fn ended(exit: Exit) -> String {

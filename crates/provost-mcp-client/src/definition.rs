@@ -1,6 +1,6 @@
 //! A tool as its server defines it, and what of that is refused.
 
-use provost_event::{Access, Json, ToolSpec};
+use provost_event::{Access, Json, ToolSpec, ToolSubject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,6 +12,10 @@ use crate::shown::{has_hidden, quoted, revealed};
 pub const DEFINITION_BYTES_MAX: usize = 128 * 1024;
 /// Tools of a server.
 pub const TOOLS_MAX: usize = 1_000;
+/// Bytes of the definitions of all tools of a server.
+pub(crate) const LIST_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Refused tools that are named.
+const REFUSED_MAX: usize = 100;
 /// Characters of a tool's name as models know it: providers take no longer ones.
 const NAME_CHARS_MAX: usize = 64;
 /// Characters of the part of a longer name that stays readable.
@@ -102,6 +106,7 @@ impl ToolDefinition {
         let schema = with_type(schema);
         ToolSpec {
             access: Access::Anything,
+            subject: server.subjects.get(&self.name).cloned().unwrap_or_default(),
             idempotent: server.is_idempotent(&self.name),
             timeout_ms: u64::try_from(server.timeout.as_millis()).unwrap_or(u64::MAX),
             output_bytes_max: OUTPUT_BYTES_MAX,
@@ -110,6 +115,21 @@ impl ToolDefinition {
                 quoted(&server.name, &self.description),
                 Json::of(&schema).unwrap_or_else(|_| Json::empty_object()),
             )
+        }
+    }
+
+    /// Why calls can't be about `subject`; `None` if they can. An argument that the schema doesn't have would never be
+    /// compared with a pattern.
+    #[must_use]
+    pub fn objection_to_subject(&self, subject: &ToolSubject) -> Option<String> {
+        let field = subject.field()?;
+        let known = self.input_schema.get("properties").and_then(|fields| fields.get(field));
+        match known {
+            None => Some(format!("it has no argument `{field}`")),
+            Some(known) => match known.get("type").and_then(Value::as_str) {
+                Some("string") => None,
+                _ => Some(format!("its argument `{field}` isn't a text")),
+            },
         }
     }
 
@@ -179,34 +199,57 @@ pub fn tool_name(server: &str, tool: &str) -> String {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Listed {
     pub(crate) tools: Vec<ToolDefinition>,
+    /// At most [`REFUSED_MAX`]; the last one says how many more there are.
     pub(crate) refused: Vec<RefusedTool>,
+    bytes: usize,
+    unnamed: u64,
 }
 
 impl Listed {
-    /// Reads a list of definitions. Of two tools that models would know by the same name, the first is taken.
-    pub(crate) fn read(server: &str, raw: &[Value]) -> Self {
-        let mut listed = Self::default();
+    /// Reads definitions. Of two tools that models would know by the same name, the first is taken; one that holds a token
+    /// of the user's login isn't.
+    pub(crate) fn read(&mut self, server: &str, raw: &[Value], tokens: &[String]) {
         for raw in raw {
-            match ToolDefinition::read(raw) {
-                Err(refused) => listed.refused.push(refused),
-                Ok(tool) => {
-                    let name = tool_name(server, &tool.name);
-                    let twin = listed.tools.iter().find(|known| tool_name(server, &known.name) == name);
-                    match twin.map(|twin| twin.name.clone()) {
-                        Some(twin) => listed.refused.push(RefusedTool {
-                            why: format!("it can't be told from the tool `{twin}`"),
-                            name: tool.name,
-                        }),
-                        None if listed.tools.len() >= TOOLS_MAX => listed.refused.push(RefusedTool {
-                            why: format!("a server may have {TOOLS_MAX} tools"),
-                            name: tool.name,
-                        }),
-                        None => listed.tools.push(tool),
-                    }
-                }
+            match self.taken(server, raw, tokens) {
+                Ok(tool) => self.tools.push(tool),
+                Err(refused) => self.refuse(refused),
             }
         }
-        listed
+    }
+
+    fn taken(&mut self, server: &str, raw: &Value, tokens: &[String]) -> Result<ToolDefinition, RefusedTool> {
+        let text = raw.to_string();
+        if tokens.iter().any(|token| text.contains(token)) {
+            let why = "its definition holds the user's login".to_owned();
+            return Err(RefusedTool { name: "[secret]".to_owned(), why });
+        }
+        let tool = ToolDefinition::read(raw)?;
+        let refused = |why: String| Err(RefusedTool { name: tool.name.clone(), why });
+        if self.tools.len() >= TOOLS_MAX {
+            return refused(format!("a server may have {TOOLS_MAX} tools"));
+        }
+        let name = tool_name(server, &tool.name);
+        if let Some(twin) = self.tools.iter().find(|known| tool_name(server, &known.name) == name) {
+            return refused(format!("it can't be told from the tool `{}`", twin.name));
+        }
+        if self.bytes.saturating_add(text.len()) > LIST_BYTES_MAX {
+            return refused(format!("the tools of a server may have {LIST_BYTES_MAX} bytes together"));
+        }
+        self.bytes = self.bytes.saturating_add(text.len());
+        Ok(tool)
+    }
+
+    fn refuse(&mut self, refused: RefusedTool) {
+        if self.refused.len() < REFUSED_MAX {
+            return self.refused.push(refused);
+        }
+        self.unnamed = self.unnamed.saturating_add(1);
+        if let Some(last) = self.refused.last_mut() {
+            *last = RefusedTool {
+                name: format!("{} more", self.unnamed.saturating_add(1)),
+                why: "they aren't named one by one".to_owned(),
+            };
+        }
     }
 }
 
@@ -236,7 +279,8 @@ mod tests {
             json!({ "name": "big", "description": "x".repeat(200_000) }),
             json!({ "name": "far", "inputSchema": { "$ref": "https://x.example/" } }),
         ];
-        let listed = Listed::read("s", &raw);
+        let mut listed = Listed::default();
+        listed.read("s", &raw, &[]);
         assert_eq!(listed.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["fine", "a.b"]);
         let refused =
             listed.refused.iter().map(|tool| format!("{}: {}", tool.name, tool.why)).collect::<Vec<_>>();

@@ -16,20 +16,27 @@ use crate::shown::without_hidden;
 
 /// Characters of a question's text.
 const MESSAGE_CHARS_MAX: usize = 4_000;
-/// Parts of the names of fields for secrets.
-const SECRET_PARTS: [&str; 12] = [
+/// Bytes of the schema of an answer; it is kept in the log.
+const SCHEMA_BYTES_MAX: usize = 64 * 1024;
+/// What is in the names of fields for secrets, letters and digits only.
+const SECRET_PARTS: [&str; 17] = [
     "password",
     "passwd",
     "passphrase",
+    "passcode",
     "secret",
     "token",
-    "api_key",
     "apikey",
-    "api-key",
+    "accesskey",
     "credential",
-    "private_key",
-    "pin code",
+    "privatekey",
+    "sshkey",
+    "pincode",
     "cvv",
+    "seedphrase",
+    "recoveryphrase",
+    "onetimecode",
+    "verificationcode",
 ];
 
 /// What a server asks of the user.
@@ -46,6 +53,9 @@ pub(crate) fn question_of(request: &ElicitRequestParams) -> Result<Question, Str
     match request {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
             let schema = serde_json::to_value(requested_schema).unwrap_or_default();
+            if schema.to_string().len() > SCHEMA_BYTES_MAX {
+                return Err(format!("the fields that it asks for have more than {SCHEMA_BYTES_MAX} bytes"));
+            }
             if let Some(field) = secret_in(message, &schema) {
                 return Err(format!("it asks for a secret ({field}), which no server is given this way"));
             }
@@ -58,7 +68,9 @@ pub(crate) fn question_of(request: &ElicitRequestParams) -> Result<Question, Str
 
 /// What in a question is for a secret.
 fn secret_in(message: &str, schema: &Value) -> Option<String> {
+    // As people read it: what they don't see, and what stands between letters, hides no word.
     let names_secret = |text: &str| {
+        let text = without_hidden(text).chars().filter(|c| c.is_alphanumeric()).collect::<String>();
         let text = text.to_lowercase();
         SECRET_PARTS.iter().any(|part| text.contains(part))
     };
@@ -200,6 +212,9 @@ mod tests {
         assert_eq!(asks("?", with("github_token", json!({}))), Some("github_token".to_owned()));
         assert_eq!(asks("?", with("x", json!({ "title": "API_KEY" }))), Some("x".to_owned()));
         assert_eq!(asks("Type your password", with("x", json!({}))), Some("by its text".to_owned()));
+        assert_eq!(asks("?", with("pass\u{200b}wo\u{2060}rd", json!({}))), Some("password".to_owned()));
+        assert_eq!(asks("?", with("x", json!({ "description": "Your A.P.I. Key" }))), Some("x".to_owned()));
+        assert_eq!(asks("Your pass \u{1b}[0m word", with("x", json!({}))), Some("by its text".to_owned()));
         assert_eq!(asks("Rotate the token?", with("x", json!({ "enum": ["yes", "no"] }))), None);
     }
 }

@@ -54,7 +54,7 @@ pub async fn inspect(
     };
     let connection =
         Connection::open(setup, &program_box.confinement(), remembered).await.map_err(with_denials)?;
-    let listed = match connection.list(&setup.name).await {
+    let listed = match connection.list().await {
         Ok(listed) => listed,
         Err(failure) => {
             let why = format!("its tools can't be listed: {}", words(&failure));

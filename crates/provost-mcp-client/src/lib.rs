@@ -11,7 +11,7 @@
 //! | `definition.rs`, `schema.rs` | a tool as a server defines it, and what of that is refused |
 //! | `shown.rs` | texts of servers without hidden characters, quoted |
 //! | `pins.rs`, `difference.rs` | what the user has agreed to, and what is different now |
-//! | `connection.rs`, `stdio.rs`, `http.rs`, `handler.rs` | the protocol; the only files that see `rmcp` |
+//! | `connection.rs`, `stdio.rs`, `http.rs`, `handler.rs`, `oauth/` | the protocol; with `result.rs` the only files that see `rmcp` |
 //! | `servers.rs`, `live.rs` | the servers of a run: started when needed, restarted within bounds, ended with it |
 //! | `result.rs` | results for models |
 //! | `tool.rs`, `tool_search.rs`, `catalog.rs` | the tools that agents have |
@@ -22,6 +22,7 @@
 //! - A tool is called only if the server still defines it as the user agreed to.
 //! - A server sees the variables of the allow list and those that its settings name, and no others.
 //! - Every message, definition, list, result and wait has a named limit.
+//! - A token of a login is in its file and in requests to the address that it is for, and nowhere else.
 //! - No type of `rmcp` is part of the public API.
 
 mod catalog;
@@ -32,6 +33,7 @@ mod handler;
 mod http;
 mod inspect;
 mod live;
+mod oauth;
 mod pins;
 mod result;
 mod schema;
@@ -47,8 +49,9 @@ pub use connection::{ConnectError, Lifecycle};
 pub use definition::{DEFINITION_BYTES_MAX, RefusedTool, TOOLS_MAX, ToolDefinition, tool_name};
 pub use difference::{Difference, ToolChange};
 pub use inspect::{Inspection, inspect};
+pub use oauth::{Login, LoginError, LoginRequest, PendingLogin};
 pub use pins::{PinError, Pins, PinsFile};
 pub use servers::McpServers;
-pub use setup::{Reach, ServerSetup};
+pub use setup::{LoginSetup, Reach, ServerSetup};
 pub use shown::{revealed, without_hidden};
 pub use tool_search::search_tool;

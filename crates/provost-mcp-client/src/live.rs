@@ -131,7 +131,7 @@ impl LiveServer {
             }
         };
         state.lifecycle = Some(connection.lifecycle);
-        let listed = match connection.list(name).await {
+        let listed = match connection.list().await {
             Ok(listed) => blocked(&self.setup, &pins, &listed),
             Err(failure) => {
                 let why = format!("its tools can't be listed: {}", words(&failure));
@@ -150,7 +150,7 @@ impl LiveServer {
     async fn list_again(&self, open: &OpenServer) -> Result<(), String> {
         let name = &self.setup.name;
         let pins = PinsFile::at(self.setup.pins.clone()).read().map_err(|error| error.to_string())?;
-        let listed = open.connection.list(name).await;
+        let listed = open.connection.list().await;
         let listed = listed.map_err(|failure| {
             format!("The MCP server {name} can't be used: its tools can't be listed: {}", words(&failure))
         })?;

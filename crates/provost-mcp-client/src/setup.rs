@@ -1,10 +1,11 @@
 //! A server as it is configured.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use provost_event::SandboxPolicy;
+use provost_event::{SandboxPolicy, ToolSubject};
 use secrecy::SecretString;
 
 /// A server, with all that is needed to reach it.
@@ -20,6 +21,8 @@ pub struct ServerSetup {
     pub tools: Vec<String>,
     /// The tools that may be called again after a lost connection, by the server's names.
     pub idempotent: Vec<String>,
+    /// What calls are about, by the server's names of tools; those of any other tool: all of their arguments.
+    pub subjects: BTreeMap<String, ToolSubject>,
     /// Whether models see its tools in full, however many there are.
     pub always_load: bool,
     /// The time limit of a call.
@@ -64,7 +67,22 @@ pub enum Reach {
         url: String,
         /// Headers of each request.
         headers: Vec<(String, SecretString)>,
+        /// How the user logs in there, where that is needed.
+        login: Box<LoginSetup>,
     },
+}
+
+/// How the user logs in to an address.
+#[derive(Debug, Clone)]
+pub struct LoginSetup {
+    /// The file with the login.
+    pub file: PathBuf,
+    /// The client that was registered at the authorization server before; `None`: Provost registers itself.
+    pub client_id: Option<String>,
+    /// The secret of that client.
+    pub client_secret: Option<SecretString>,
+    /// The scopes that are asked for; empty: those that the server names.
+    pub scopes: Vec<String>,
 }
 
 /// Leaves out the values of variables and headers.
@@ -80,9 +98,20 @@ impl fmt::Debug for Reach {
                 .field("env_names", &names(env))
                 .field("cwd", cwd)
                 .finish(),
-            Self::Http { url, headers } => {
-                f.debug_struct("Http").field("url", url).field("header_names", &names(headers)).finish()
-            }
+            Self::Http { url, headers, login } => f
+                .debug_struct("Http")
+                .field("url", url)
+                .field("header_names", &names(headers))
+                .field("login", login)
+                .finish(),
         }
+    }
+}
+
+impl LoginSetup {
+    /// No login: its file isn't there, and Provost would register itself.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { file: PathBuf::new(), client_id: None, client_secret: None, scopes: Vec::new() }
     }
 }

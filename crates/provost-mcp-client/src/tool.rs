@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::connection::{Call, CallEnd, CallFailure, UsersAnswer, Waiting};
 use crate::live::LiveServer;
+use crate::oauth::tokens;
 use crate::result::output_of;
 use crate::{McpServers, ServerSetup, ToolDefinition};
 
@@ -166,6 +167,8 @@ impl Tool for McpTool {
                 ))
             }
         };
+        // What the server says may repeat what it was sent.
+        tokens(&self.setup.reach).iter().for_each(|token| context.secrets.learn(token));
         let failed = if output.status == ToolStatus::Ok { "" } else { output.text.as_str() };
         let denied = server.denials(failed);
         if !denied.is_empty() {

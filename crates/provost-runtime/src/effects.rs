@@ -270,7 +270,8 @@ fn every_field_of_an_mcp_server_changes_what_a_run_gets() {
                 );
                 continue;
             }
-            "headers_env" => "[mcp.x]\nurl = \"http://127.0.0.1:1\"\n",
+            "headers_env" | "oauth_client_id" | "oauth_scopes" => "[mcp.x]\nurl = \"http://127.0.0.1:1\"\n",
+            "oauth_client_secret_env" => "[mcp.x]\nurl = \"http://127.0.0.1:1\"\noauth_client_id = \"x\"\n",
             "allow_hosts" => "[mcp.x]\ncommand = \"x\"\nsandbox = \"workspace\"\n",
             _ => "[mcp.x]\ncommand = \"x\"\n",
         };

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use provost_config::{McpTable, SandboxSettings, Settings, Settled, expanded, home_folder};
+use provost_config::{McpTable, SandboxSettings, Settings, Settled, expanded, home_folder, subject_of};
 use provost_event::{RunId, RunPolicy, SandboxPolicy, SessionId, Timestamp, ToolSpec};
 use provost_harness::{AgentSandbox, Sandbox, SandboxRequest};
 use provost_mcp_client::{
-    Catalog, ConnectError, Difference, Inspection, Lifecycle, Pins, PinsFile, Reach, ServerSetup, inspect,
+    Catalog, ConnectError, Difference, Inspection, Lifecycle, LoginSetup, Pins, PinsFile, Reach, ServerSetup,
+    inspect,
 };
 use secrecy::SecretString;
 
@@ -15,6 +16,8 @@ use crate::{Refusal, RuntimeError, StateDir, Variables};
 
 /// The folder with what users have agreed to of servers.
 const PINS: &str = "mcp";
+/// The folder with logins at servers.
+const LOGINS: &str = "mcp-logins";
 /// What stands for the user's own settings in the name of a file of pins.
 const USERS: &str = "user";
 
@@ -28,6 +31,8 @@ pub struct McpServer {
     pub place: String,
     /// The file with what the user has agreed to.
     pub pins: PinsFile,
+    /// The file with the user's login.
+    pub login: PathBuf,
 }
 
 /// The servers of the settings, by their names.
@@ -45,6 +50,7 @@ pub fn mcp_servers(settled: &Settled, place: &StateDir) -> Vec<McpServer> {
             table: table.clone(),
             place: source.to_string(),
             pins: PinsFile::of(&place.folder().join(PINS), name, &scope),
+            login: PinsFile::of(&place.folder().join(LOGINS), name, &scope).path().to_owned(),
         }
     })
     .collect()
@@ -60,7 +66,7 @@ pub fn mcp_setup(
     folder: &Path,
     variables: &Variables,
 ) -> Result<ServerSetup, Refusal> {
-    let McpServer { name, table, pins, .. } = server;
+    let McpServer { name, table, pins, login, .. } = server;
     let missing = |variable: &str| {
         let what = format!("the MCP server {name} needs the variable {variable}, which isn't set");
         Refusal::new(what, format!("set {variable}, or take it from [mcp.{name}]"))
@@ -90,6 +96,18 @@ pub fn mcp_setup(
                     Ok((header.clone(), SecretString::from(value.clone())))
                 })
                 .collect::<Result<_, Refusal>>()?,
+            login: Box::new(LoginSetup {
+                file: login.clone(),
+                client_id: table.oauth_client_id.clone(),
+                client_secret: match &table.oauth_client_secret_env {
+                    None => None,
+                    Some(variable) => {
+                        let value = variables.get(variable).filter(|value| !value.is_empty());
+                        Some(value.ok_or_else(|| missing(variable))?.clone().into())
+                    }
+                },
+                scopes: table.oauth_scopes.clone(),
+            }),
         },
     };
     Ok(ServerSetup {
@@ -98,6 +116,11 @@ pub fn mcp_setup(
         written: table.written(),
         tools: table.tools.clone(),
         idempotent: table.idempotent.clone(),
+        subjects: table
+            .subjects
+            .iter()
+            .filter_map(|(tool, text)| Some((tool.clone(), subject_of(text).ok()?)))
+            .collect(),
         always_load: table.always_load,
         timeout: std::time::Duration::from_millis(table.timeout_ms()),
         sandbox: sandbox_of(table, settings, folder),

@@ -65,7 +65,7 @@ pub use groups::{GroupedRun, GroupedRuns, KeptGroups, RunGroup, RunsOfGroup, Sta
 pub use kind::ViewKind;
 pub use log_entry::LogEntry;
 pub use mcp::{
-    McpCallResult, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView,
+    McpCallResult, McpLogin, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView,
     McpToolView,
 };
 pub use models::{FactsOrigin, KeyState, ListedModel, ListedProvider, ModelList};

@@ -38,6 +38,8 @@ pub struct McpServerView {
     pub calls_itself: Option<String>,
     /// Whether models see its tools in full, however many tools there are.
     pub always_load: bool,
+    /// The login of the user at its address; null without one.
+    pub login: Option<McpLogin>,
     /// Its tools, as the user agreed to them.
     pub tools: Vec<McpToolView>,
     /// Tokens of the tools that agents have, by an estimate.
@@ -80,6 +82,21 @@ pub struct McpProgram {
     pub blake3: String,
 }
 
+/// A login of the user at a server, without its tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpLogin {
+    /// The authorization server; null if it doesn't name itself.
+    pub issuer: Option<String>,
+    /// The scopes that were granted, as far as known.
+    pub scopes: Vec<String>,
+    /// When the token came; null if unknown.
+    pub at_ms: Option<Timestamp>,
+    /// When the token expires; null if unknown.
+    pub expires_at_ms: Option<Timestamp>,
+    /// Whether it is renewed without the user.
+    pub renews: bool,
+}
+
 /// A tool of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpToolView {
@@ -95,6 +112,8 @@ pub struct McpToolView {
     pub is_offered: bool,
     /// Whether it may be called again after a lost connection.
     pub is_idempotent: bool,
+    /// What permissions compare their patterns with, as set; null: all of its arguments.
+    pub subject: Option<String>,
     /// Tokens of it in a request, by an estimate.
     pub tokens: u64,
 }

@@ -24,7 +24,15 @@ pub(crate) enum McpCommand {
     Test(McpTestArgs),
     /// Shows what a server's tools are, or what is different now, and asks for your consent.
     Trust(McpTrustArgs),
-    /// Removes a server from your own settings, and forgets what you agreed to of it.
+    /// Logs you in to a server that is an address, by OAuth in a browser.
+    Login(McpLoginArgs),
+    /// Ends your login at a server.
+    Logout {
+        /// Its name.
+        #[arg(add = completing::mcp_servers())]
+        name: String,
+    },
+    /// Removes a server from your own settings, and forgets what you agreed to of it and your login.
     Remove {
         /// Its name.
         #[arg(add = completing::mcp_servers())]
@@ -49,6 +57,12 @@ pub(crate) struct McpAddArgs {
     /// A header of each request, with the variable that holds its value; can be given more than once.
     #[arg(long, value_name = "HEADER=VARIABLE", requires = "url")]
     pub(crate) header: Vec<String>,
+    /// The client that you registered at its authorization server, for `provost mcp login`.
+    #[arg(long, value_name = "ID", requires = "url")]
+    pub(crate) oauth_client_id: Option<String>,
+    /// The variable that holds the secret of that client.
+    #[arg(long, value_name = "VARIABLE", requires = "oauth_client_id")]
+    pub(crate) oauth_client_secret_env: Option<String>,
     /// A variable that its program gets besides, such as TOKEN='${MY_TOKEN}'; can be given more than once.
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "url")]
     pub(crate) env: Vec<String>,
@@ -123,6 +137,29 @@ pub(crate) struct McpTrustArgs {
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = LOGIN_HELP)]
+pub(crate) struct McpLoginArgs {
+    /// Its name.
+    #[arg(add = completing::mcp_servers())]
+    pub(crate) name: String,
+    /// Take the address that the browser ends at from standard input, for a browser on another machine.
+    #[arg(long)]
+    pub(crate) paste: bool,
+    /// A scope to ask for besides those that your login has; can be given more than once. Without it: those of the settings,
+    /// or else those that the server names.
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+    /// The port on 127.0.0.1 that the browser comes back to, if the authorization server wants a certain one.
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+}
+
+const LOGIN_HELP: &str = "\
+Prints an address to open in a browser, and waits at most 10 minutes until the browser comes back. On a machine without a \
+browser: --paste, open the address anywhere, and paste the address that the browser then fails to open. The tokens are \
+kept in a file that only you can read, and renewed while they can be.";
 
 #[derive(Debug, Args)]
 #[command(after_help = ACP_HELP)]

@@ -1,6 +1,7 @@
 //! `provost mcp`: the MCP servers whose tools agents may have.
 
 mod add;
+mod login;
 mod output;
 mod serve;
 mod views;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use provost_acp::{EditorServer, EditorServerReach};
 use provost_config::{Folders, Request, Scope, ServerChange, Settled, load, remove_server};
-use provost_mcp_client::{Difference, Inspection};
+use provost_mcp_client::{Difference, Inspection, ServerSetup};
 use provost_runtime::{
     McpServer, StateDir, agree, available_tools, inspect_server, mcp_servers, mcp_setup, require,
 };
@@ -30,6 +31,8 @@ pub(super) const fn act_of(command: &McpCommand) -> Act {
         McpCommand::Add(_) => Act::Acts("mcp add"),
         McpCommand::Test(_) => Act::Acts("mcp test"),
         McpCommand::Trust(_) => Act::Acts("mcp trust"),
+        McpCommand::Login(_) => Act::Acts("mcp login"),
+        McpCommand::Logout { .. } => Act::Acts("mcp logout"),
         McpCommand::Remove { .. } => Act::Acts("mcp remove"),
         McpCommand::Serve(_) => Act::Acts("mcp serve"),
     }
@@ -42,7 +45,9 @@ pub(super) async fn mcp(command: McpCommand) -> anyhow::Result<Exit> {
         McpCommand::Show(args) => show(&args),
         McpCommand::Test(args) => test(&args).await,
         McpCommand::Trust(args) => trust(&args).await,
-        McpCommand::Remove { name } => remove(&name),
+        McpCommand::Login(args) => login::login(&args).await,
+        McpCommand::Logout { name } => login::logout(&name).await,
+        McpCommand::Remove { name } => remove(&name).await,
         McpCommand::Serve(args) => serve::serve(args).await,
     }
 }
@@ -87,6 +92,10 @@ impl Known {
         })
     }
 
+    fn setup(&self, server: &McpServer) -> anyhow::Result<ServerSetup> {
+        Ok(mcp_setup(server, &self.settled.settings, &self.folder, &variables())?)
+    }
+
     /// Looks at a server as it is now. A project's file that names it must be trusted: what it names is started.
     async fn inspect(
         &self,
@@ -94,9 +103,8 @@ impl Known {
         call: Option<(&str, Map<String, Value>)>,
     ) -> anyhow::Result<Result<Inspection, String>> {
         require(&self.place.trust(), &self.settled.project)?;
-        let variables = variables();
-        let setup = mcp_setup(server, &self.settled.settings, &self.folder, &variables)?;
-        let sandbox = self.place.sandbox(variables);
+        let setup = self.setup(server)?;
+        let sandbox = self.place.sandbox(variables());
         Ok(inspect_server(&setup, &sandbox, call).await.map_err(|error| error.why))
     }
 }
@@ -211,17 +219,18 @@ fn asked(name: &str) -> anyhow::Result<bool> {
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
-fn remove(name: &str) -> anyhow::Result<Exit> {
+async fn remove(name: &str) -> anyhow::Result<Exit> {
     let known = Known::read()?;
-    let pins = known.servers().into_iter().find(|server| server.name == name).map(|server| server.pins);
+    let server = known.servers().into_iter().find(|server| server.name == name);
     let file = &known.folders.user_file;
     if remove_server(file, name)? == ServerChange::Not {
         let what = format!("your own settings have no MCP server `{name}`");
         let hint = format!("`provost mcp list` says where each is set; yours are in {}", file.display());
         return Err(Refusal::new(what, hint).into());
     }
-    if let Some(pins) = pins {
-        pins.remove()?;
+    if let Some(server) = server {
+        server.pins.remove()?;
+        login::end(&known, &server).await?;
     }
     print(&format!("removed {name} from {}\n", file.display()))?;
     Ok(Exit::Done)

@@ -330,6 +330,12 @@ fn trace() -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&filter).map_err(|error| {
         Refusal::new(format!("PROVOST_LOG: {error}"), "e.g. PROVOST_LOG=provost_harness=debug")
     })?;
+    // What these say below that holds codes of logins, and messages of servers, which may repeat what they were sent.
+    let quiet = ["rmcp=info", "rmcp::transport::auth=info"];
+    let quiet = quiet
+        .into_iter()
+        .filter_map(|directive| directive.parse::<tracing_subscriber::filter::Directive>().ok());
+    let filter = quiet.fold(filter, EnvFilter::add_directive);
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -154,6 +154,8 @@ mod lost_workspace;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod mcp_login;
+#[cfg(test)]
 mod mcp_serve;
 #[cfg(test)]
 mod model_server;

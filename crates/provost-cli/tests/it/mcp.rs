@@ -3,6 +3,7 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json as value};
 
+use crate::served::Served;
 use crate::support::{Scene, json, until};
 
 const SERVER: &str = include_str!("../../../provost-mcp-client/tests/it/server.py");
@@ -96,16 +97,76 @@ fn a_question_of_a_server_waits_for_an_answer_from_any_terminal() {
     let shown = until("a question is asked", || {
         Some(scene.provost(&["approvals"]).stdout).filter(|text| text.contains("Which branch?"))
     });
-    assert!(shown.contains("fields  branch: only `provost approve --answer JSON` gives them"), "{shown}");
+    assert!(shown.contains("fields  branch: a text"), "{shown}");
     running.kill();
     let refused = scene.provost(&["approve"]);
     assert!(refused.status == 2 && refused.stderr.contains("the tool asks for branch"), "{refused:?}");
+    let unfit = scene.provost(&["approve", "--answer", "{\"branch\": 1}"]);
+    assert!(unfit.status == 2 && unfit.stderr.contains("branch: must be a text"), "{unfit:?}");
     let answered = scene.provost(&["approve", "--answer", "{\"branch\": \"main\"}"]);
     assert_eq!(answered.status, 0, "{answered:?}");
     let resumed = scene.provost(&["resume", "last"]);
     assert_eq!(resumed.status, 0, "{resumed:?}");
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
     assert!(log.contains("sealed:1") && log.contains("\\\"branch\\\": \\\"main\\\""), "{log}");
+}
+
+#[test]
+fn a_question_of_a_server_is_answered_by_the_api_after_the_runs_process_was_killed() {
+    let asks = value!({ "mode": "form", "message": "Which branch?", "requestedSchema": {
+        "type": "object", "properties": { "branch": { "type": "string" } }, "required": ["branch"] } });
+    let server = value!({ "discover": "current", "lists": [[tool("delete")]], "calls": { "delete": { "asks": asks } } });
+    let scene = with_server("answers:\n- tools: [mcp__s__delete]\n- text: done\n", &server, "");
+    let running = scene.start(&["run", "delete it"]);
+    until("a question is asked", || {
+        Some(scene.provost(&["approvals"]).stdout).filter(|text| text.contains("Which branch?"))
+    });
+    running.kill();
+    let served = Served::start(&scene);
+    let waiting = served.get("/v1/approvals").json()[0].clone();
+    let path = format!("/v1/runs/{}/approvals/0/{}", waiting["run"].as_str().unwrap(), waiting["asked"]);
+    assert_eq!(waiting["question"]["message"], "The MCP server s asks: Which branch?");
+    let given = served.post(&path, "{\"answer\":\"fields\",\"fields\":{\"branch\":\"main\"}}");
+    assert_eq!(given.status, 200, "{given:?}");
+    // The server has a process go on with the run.
+    until("it goes on", || {
+        let log = scene.provost(&["logs", "last", "--json"]).stdout;
+        (log.contains("sealed:1") && log.contains("\\\"branch\\\": \\\"main\\\"")).then_some(())
+    });
+}
+
+#[test]
+fn a_server_that_never_answers_ends_at_the_time_limit() {
+    let answers = "answers:\n- tools: [mcp__s__slow]\n- text: done\n";
+    let server = value!({ "lists": [[tool("slow")]], "calls": { "slow": { "never": true } } });
+    let scene = with_server(answers, &server, "timeout = \"1s\"\n");
+    let ran = scene.provost(&["run", "call it"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let log = scene.provost(&["logs", "last", "--json"]).stdout;
+    let finished = log.lines().map(json).find(|entry| entry["type"] == "tool_finished").unwrap();
+    assert_eq!(finished["status"], "timeout", "{finished}");
+    assert!(scene_calls(&scene).contains("notifications/cancelled"), "{}", scene_calls(&scene));
+}
+
+#[test]
+fn a_tool_with_a_subject_has_the_permissions_of_a_built_in_one() {
+    let with = |name: &str, field: &str| value!({ "name": name, "inputSchema": { "type": "object", "properties": { field: { "type": "string" } } } });
+    let answers = "answers:\n- tools: [mcp__s__read: { file: src/a }, mcp__s__read: { file: secret }, \
+                   mcp__s__read: { file: link }, mcp__s__read: { file: /etc/passwd }, mcp__s__run: { cmd: 'true; rm -rf x' }]\n- text: done\n";
+    let server = value!({ "lists": [[with("read", "file"), with("run", "cmd"), with("odd", "other")]] });
+    let more = "subjects = { read = \"reads file\", run = \"command cmd\", odd = \"reads path\" }\n[permissions]\n\
+                allow = [\"mcp__s__read(**)\"]\ndeny = [\"mcp__s__read(secret)\", \"shell(rm *)\"]\nunanswered = \"deny\"\n";
+    let scene = with_server(answers, &server, more);
+    std::fs::create_dir_all(scene.path("work/src")).unwrap();
+    std::os::unix::fs::symlink("secret", scene.path("work/link")).unwrap();
+    let ran = scene.provost(&["run", "call them"]);
+    assert!(ran.stderr.contains("mcp__s__odd isn't used: it has no argument `path`"), "{ran:?}");
+    let log = scene.provost(&["logs", "last", "--json"]).stdout;
+    let finished = log.lines().map(json).filter(|entry| entry["type"] == "tool_finished");
+    let status = finished.map(|entry| entry["status"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(status, ["ok", "denied", "denied", "denied", "denied"], "{log}");
+    let calls = scene_calls(&scene).matches("tools/call").count();
+    assert_eq!(calls, 1);
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub(crate) fn check(loading: &Loading) -> Vec<Problem> {
         wrong.extend(package(table));
         wrong.extend(secrets(table, &keys));
         wrong.extend(unoffered(table));
+        wrong.extend(subjects(table));
         wrong.extend(unconfined(table, loading));
         wrong.extend(two_files(loading, name));
         problems.extend(wrong.into_iter().map(|wrong| problem(loading, name, wrong)));
@@ -72,6 +73,12 @@ fn reach(table: &McpTable) -> Vec<Wrong> {
         ("sandbox", table.sandbox.is_some()),
         ("allow_hosts", !table.allow_hosts.is_empty()),
     ];
+    let of_address = [
+        ("headers_env", !table.headers_env.is_empty()),
+        ("oauth_client_id", table.oauth_client_id.is_some()),
+        ("oauth_client_secret_env", table.oauth_client_secret_env.is_some()),
+        ("oauth_scopes", !table.oauth_scopes.is_empty()),
+    ];
     let (lost, needs) = match (&table.command, &table.url) {
         (None, None) => {
             return vec![Wrong::new("", "it has neither a command nor a url", "e.g. command = \"npx\"")];
@@ -79,9 +86,13 @@ fn reach(table: &McpTable) -> Vec<Wrong> {
         (Some(_), Some(_)) => {
             return vec![Wrong::new("url", "it has a command too", "keep the one by which it is reached")];
         }
-        (Some(_), None) => (vec![("headers_env", !table.headers_env.is_empty())], "url"),
+        (Some(_), None) => (of_address.to_vec(), "url"),
         (None, Some(_)) => (of_program.to_vec(), "command"),
     };
+    if table.url.is_some() && table.oauth_client_secret_env.is_some() && table.oauth_client_id.is_none() {
+        let what = "it counts only beside oauth_client_id";
+        return vec![Wrong::new("oauth_client_secret_env", what, "name the client whose secret it is")];
+    }
     let lost = lost.into_iter().filter(|(_, is_given)| *is_given);
     lost.map(|(field, _)| Wrong::new(field, format!("it counts only beside {needs}"), "leave it out"))
         .collect()
@@ -131,6 +142,18 @@ fn unoffered(table: &McpTable) -> Option<Wrong> {
     Some(Wrong::new("idempotent", format!("`{lost}` isn't one of its tools"), "add it to tools"))
 }
 
+fn subjects(table: &McpTable) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    for (tool, text) in &table.subjects {
+        if let Err(why) = super::subject_of(text) {
+            wrong.push(Wrong::new("subjects", format!("`{tool}` is `{text}`; it {why}"), "correct it"));
+        } else if !table.tools.is_empty() && !table.tools.contains(tool) {
+            wrong.push(Wrong::new("subjects", format!("`{tool}` isn't one of its tools"), "add it to tools"));
+        }
+    }
+    wrong
+}
+
 /// Nothing holds a program without a sandbox to hosts.
 fn unconfined(table: &McpTable, loading: &Loading) -> Option<Wrong> {
     let mode = table.sandbox.unwrap_or(loading.settings.sandbox.mode);
@@ -166,6 +189,7 @@ pub(crate) fn requests(loading: &Loading) -> Vec<ProjectRequest> {
         };
         let mut body = table.written();
         body.extend(table.sandbox.map(|mode| format!("sandbox: {}", mode.name())));
+        body.extend(table.subjects.iter().map(|(tool, subject)| format!("subject: {tool}: {subject}")));
         if !table.allow_hosts.is_empty() {
             body.push(format!("reaches: {}", table.allow_hosts.join(", ")));
         }

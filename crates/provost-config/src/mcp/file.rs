@@ -91,8 +91,12 @@ fn written(server: &McpTable) -> Table {
     };
     server.command.iter().for_each(|command| put("command", command.as_str().into()));
     server.url.iter().for_each(|url| put("url", url.as_str().into()));
+    server.oauth_client_id.iter().for_each(|client| put("oauth_client_id", client.as_str().into()));
+    let secret = server.oauth_client_secret_env.iter();
+    secret.for_each(|name| put("oauth_client_secret_env", name.as_str().into()));
     let lists = [
         ("args", &server.args),
+        ("oauth_scopes", &server.oauth_scopes),
         ("tools", &server.tools),
         ("idempotent", &server.idempotent),
         ("allow_hosts", &server.allow_hosts),
@@ -100,7 +104,9 @@ fn written(server: &McpTable) -> Table {
     for (name, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
         put(name, list(items));
     }
-    for (name, items) in [("env", &server.env), ("headers_env", &server.headers_env)] {
+    for (name, items) in
+        [("env", &server.env), ("headers_env", &server.headers_env), ("subjects", &server.subjects)]
+    {
         if !items.is_empty() {
             put(name, texts(items));
         }

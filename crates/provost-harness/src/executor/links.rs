@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::session_cache::Opening;
 
-/// The argument with a path of a file or folder.
+/// The argument with a path of a file or folder, of tools whose calls aren't about one.
 const PATH: &str = "path";
 /// Maximum links on a path; Linux itself follows no more.
 const LINKS_MAX: usize = 40;
@@ -26,8 +26,9 @@ pub(super) async fn leads_astray(run: &ToolRun, opening: &Opening) -> Option<Str
     if let Some(field) = patch_field(run, opening) {
         return patch_leads_astray(field, run, opening).await;
     }
+    let field = path_field(run, opening);
     let mut input = run.input.read::<Value>().ok()?;
-    let path = input.get(PATH)?.as_str()?.to_owned();
+    let path = input.get(field)?.as_str()?.to_owned();
     let (workspace, asked) = (opening.workspace.clone(), path.clone());
     let looked = tokio::task::spawn_blocking(move || target(&workspace, &asked)).await;
     let target = match looked.unwrap_or_else(|error| Err(error.to_string())) {
@@ -35,8 +36,17 @@ pub(super) async fn leads_astray(run: &ToolRun, opening: &Opening) -> Option<Str
         Err(why) => return Some(format!("Not made: it can't be told where `{path}` leads: {why}.")),
     };
     let shown = target.strip_prefix(&opening.workspace).unwrap_or(&target).to_string_lossy().into_owned();
-    *input.get_mut(PATH)? = Value::String(shown.clone());
+    *input.get_mut(field)? = Value::String(shown.clone());
     refusal(&opening.permissions, &run.tool, &shown, &Json::parse(input.to_string()).ok()?)
+}
+
+/// The argument with the path.
+fn path_field<'o>(run: &ToolRun, opening: &'o Opening) -> &'o str {
+    let tool = opening.policy.tools.iter().find(|tool| tool.name == run.tool);
+    match tool.map(|tool| &tool.subject) {
+        Some(ToolSubject::Path { field, .. }) => field,
+        _ => PATH,
+    }
 }
 
 /// The argument with a patch, if the tool takes one.

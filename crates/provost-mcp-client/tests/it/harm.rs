@@ -110,7 +110,10 @@ async fn a_result_of_a_hundred_megabytes_isnt_held_in_memory() {
     let script =
         json!({ "lists": [[tool("big"), tool("a")]], "calls": { "big": { "bytes": 100 * 1024 * 1024 } } });
     let agent = Stage::new(&script).agreed().await;
+    let before = memory_kib("VmRSS:");
     let output = agent.call("big", json!({})).await;
+    let grown = memory_kib("VmHWM:").saturating_sub(before);
+    assert!(grown < 64 * 1024, "grown by {grown} KiB");
     assert_eq!(output.status, ToolStatus::Error);
     assert!(output.text.contains("read at most") && output.text.len() < 300, "{}", output.text);
     assert_eq!(agent.call("a", json!({})).await.text, "done", "the connection goes on");
@@ -177,4 +180,85 @@ async fn a_call_that_is_never_answered_ends_when_it_is_cancelled() {
         cancel.cancel();
     });
     assert_eq!(output.status, ToolStatus::Error);
+}
+
+/// A number of this process's memory.
+fn memory_kib(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_list_without_end_is_read_to_its_limits() {
+    let stage = Stage::new(&json!({ "endless": 200 }));
+    let seen = stage.inspected().await.unwrap();
+    assert_eq!(seen.pins.tools.len(), 1_000);
+    assert_eq!(seen.refused.len(), 100);
+    assert_eq!(seen.refused[99].name, "18901 more");
+    // What is agreed to can be read again.
+    assert_eq!(stage.agreed_to(&seen.pins).catalog.specs().len(), 1_000);
+    let seen = Stage::new(&json!({ "endless": 1, "description_bytes": 120_000 })).inspected().await.unwrap();
+    let bytes = seen.pins.tools.iter().map(|tool| tool.description.len()).sum::<usize>();
+    assert!(bytes <= 8 * 1024 * 1024 && seen.pins.tools.len() > 60, "{bytes}");
+}
+
+#[tokio::test]
+async fn a_flood_that_is_no_message_is_passed_over() {
+    let script = json!({ "flood_bytes": 40 * 1024 * 1024, "lists": [[tool("a")]] });
+    let agent = Stage::new(&script).agreed().await;
+    let before = memory_kib("VmRSS:");
+    assert_eq!(agent.call("a", json!({})).await.text, "done");
+    assert!(memory_kib("VmHWM:").saturating_sub(before) < 64 * 1024);
+}
+
+#[tokio::test]
+async fn a_server_that_asks_on_and_on_is_given_up() {
+    let asks = json!({ "mode": "form", "message": "Again?", "requestedSchema": {
+        "type": "object", "properties": { "sure": { "type": "boolean" } } } });
+    for (discover, by_itself) in [("current", false), ("unknown", true)] {
+        let script = json!({ "discover": discover, "lists": [[tool("a")]], "calls": { "a": {
+            "asks": asks, "by_itself": by_itself, "on": true } } });
+        let agent = Stage::new(&script).agreed().await;
+        let mut output = agent.call("a", json!({})).await;
+        let mut times = 0;
+        while let Some(asked) = output.asks.take() {
+            times += 1;
+            assert!(times <= 10, "it is asked {times} times");
+            output = agent.answered("a", &asked, None).await;
+        }
+        assert_eq!((times, output.status), (10, ToolStatus::Error), "{output:?}");
+        assert!(output.text.contains("asks on"), "{}", output.text);
+    }
+}
+
+#[tokio::test]
+async fn what_a_question_would_put_into_the_log_is_bounded_and_no_address_is_opened() {
+    let fields = (0..5_000).map(|number| (format!("field_{number}"), json!({ "type": "string" })));
+    let fields = fields.collect::<serde_json::Map<_, _>>();
+    let asks = |what: Value| json!({ "asks": what });
+    let form =
+        json!({ "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": {} } });
+    let cases = [
+        (
+            asks(
+                json!({ "mode": "form", "message": "?", "requestedSchema": { "type": "object", "properties": fields } }),
+            ),
+            "more than 65536 bytes",
+        ),
+        (json!({ "asks": form, "state_bytes": 300_000 }), "more than 262144 bytes"),
+        (
+            asks(
+                json!({ "mode": "url", "message": "Log in", "elicitationId": "1", "url": "https://evil.example/" }),
+            ),
+            "asks to open an address",
+        ),
+    ];
+    for (call, expected) in cases {
+        let script = json!({ "discover": "current", "lists": [[tool("a")]], "calls": { "a": call } });
+        let agent = Stage::new(&script).agreed().await;
+        let output = agent.call("a", json!({})).await;
+        assert!(output.asks.is_none() && output.status == ToolStatus::Error, "{output:?}");
+        assert!(output.text.contains(expected), "{}", output.text);
+    }
 }

@@ -7,6 +7,10 @@ mod harm;
 #[cfg(test)]
 mod lists;
 #[cfg(test)]
+mod locked;
+#[cfg(test)]
+mod logins;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod stage;

@@ -53,6 +53,9 @@ class Server:
             sys.exit(3)
         for line in script.get("noise", []):
             sys.stdout.write(line + "\n")
+        if script.get("flood_bytes"):
+            sys.stdout.write("x" * script["flood_bytes"] + "\n")
+            sys.stdout.write("noise\n" * 100_000)
         sys.stdout.flush()
         for line in sys.stdin:
             self.note(line)
@@ -87,6 +90,12 @@ class Server:
         say({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "no such method"}})
 
     def listed(self, ident):
+        if self.script.get("endless"):
+            self.lists += 1
+            description = "x" * self.script.get("description_bytes", 1)
+            tools = [tool("t_%d_%d" % (self.lists, number), description) for number in range(self.script["endless"])]
+            return say({"jsonrpc": "2.0", "id": ident, "result": {
+                "resultType": "complete", "tools": tools, "nextCursor": "more", "ttlMs": 0, "cacheScope": "private"}})
         if self.script.get("raw_list"):
             sys.stdout.write(self.script["raw_list"].replace("ID", json.dumps(ident)) + "\n")
             return sys.stdout.flush()
@@ -113,13 +122,18 @@ class Server:
         if act.get("never"):
             return
         if "asks" in act and act.get("by_itself"):
-            self.waits["q"] = lambda answer: self.result(ident, "answer: " + json.dumps(answer["result"], sort_keys=True))
+            def answered(answer):
+                self.result(ident, "answer: " + json.dumps(answer["result"], sort_keys=True))
+            if act.get("on"):
+                # Another question each time: the answer to the last one doesn't fit.
+                act["asks"]["message"] += " (%d)" % time.monotonic_ns()
+            self.waits["q"] = answered
             return say({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": act["asks"]})
         if "asks" in act:
             given = params.get("inputResponses")
-            if given is None:
+            if given is None or act.get("on"):
                 return say({"jsonrpc": "2.0", "id": ident, "result": {
-                    "resultType": "input_required", "requestState": "sealed:1",
+                    "resultType": "input_required", "requestState": "s" * act["state_bytes"] if "state_bytes" in act else "sealed:1",
                     "inputRequests": {"one": {"method": "elicitation/create", "params": act["asks"]}}}})
             text = json.dumps({"given": given, "state": params.get("requestState")}, sort_keys=True)
             return self.result(ident, text)

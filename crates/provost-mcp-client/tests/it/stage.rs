@@ -8,7 +8,8 @@ use provost_event::{
     BlobId, CallQuestion, EffectId, Json, QuestionAnswer, RunId, SandboxPolicy, Seq, SessionId,
 };
 use provost_harness::{
-    BackendError, Blobs, FileReach, LiveOutput, NoSandbox, SessionLog, ToolContext, ToolOutput, ToolRegistry,
+    BackendError, Blobs, FileReach, LiveOutput, NoSandbox, Redactor, SessionLog, ToolContext, ToolOutput,
+    ToolRegistry,
 };
 use provost_mcp_client::{Catalog, Inspection, McpServers, Pins, PinsFile, Reach, ServerSetup, inspect};
 use serde_json::{Value, json};
@@ -56,6 +57,7 @@ impl Stage {
             written: vec!["command: server.py".to_owned()],
             tools: Vec::new(),
             idempotent: Vec::new(),
+            subjects: std::collections::BTreeMap::new(),
             always_load: false,
             timeout: Duration::from_secs(60),
             sandbox: SandboxPolicy::default(),
@@ -84,13 +86,26 @@ impl Stage {
         self.agent()
     }
 
+    /// The same server for another agent, in another process.
+    pub(crate) async fn agreed_as(self, other: &Agent) -> Agent {
+        let pins = PinsFile::at(other.stage.setup.pins.clone()).read().unwrap().unwrap();
+        self.agreed_to(&pins)
+    }
+
     /// An agent with the tools that the user has agreed to.
     pub(crate) fn agent(self) -> Agent {
         let _ = std::fs::remove_file(self.record_file());
         let servers = McpServers::new(Arc::new(NoSandbox));
         let (catalog, notices) = Catalog::read(vec![self.setup.clone()]);
         let tools = catalog.registry(&servers);
-        Agent { stage: self, tools, catalog, notices, cancel: CancellationToken::new() }
+        Agent {
+            stage: self,
+            tools,
+            catalog,
+            notices,
+            cancel: CancellationToken::new(),
+            secrets: Arc::default(),
+        }
     }
 
     fn record_file(&self) -> PathBuf {
@@ -104,6 +119,7 @@ pub(crate) struct Agent {
     pub(crate) catalog: Catalog,
     pub(crate) notices: Vec<String>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) secrets: Arc<Redactor>,
 }
 
 impl Agent {
@@ -125,7 +141,7 @@ impl Agent {
             blobs: Arc::new(NoBlobs),
             log: SessionLog::empty(),
             output_bytes_max: 32 * 1024,
-            secrets: Arc::default(),
+            secrets: Arc::clone(&self.secrets),
             sandbox: Arc::new(NoSandbox),
             output: LiveOutput::ignored(),
             answer,
@@ -171,5 +187,20 @@ impl Agent {
             assert!(began.elapsed() < within, "the server wasn't sent {method} within {within:?}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+}
+
+/// The time by the wall clock, in milliseconds.
+pub(crate) fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    u64::try_from(since.as_millis()).unwrap()
+}
+
+/// Waits for a state.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -70,6 +70,8 @@ fn table(args: &McpAddArgs) -> anyhow::Result<McpTable> {
     table.env = pairs(&args.env, "--env", "TOKEN='${MY_TOKEN}'")?;
     table.url.clone_from(&args.url);
     table.headers_env = pairs(&args.header, "--header", "Authorization=MY_AUTHORIZATION")?;
+    table.oauth_client_id.clone_from(&args.oauth_client_id);
+    table.oauth_client_secret_env.clone_from(&args.oauth_client_secret_env);
     table.tools.clone_from(&args.tool);
     table.idempotent.clone_from(&args.idempotent);
     table.always_load = args.always_load;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use provost_event::{counted, grouped};
 use provost_mcp_client::{Difference, Inspection, Pins};
-use provost_view::{McpServerState, McpServerView, McpTestView};
+use provost_view::{McpLogin, McpServerState, McpServerView, McpTestView};
 
 use crate::commands::date_and_time;
 use crate::render::{Cells, Table, one_line, safe, terminal_width};
@@ -64,6 +64,7 @@ pub(super) fn server(server: &McpServerView) -> String {
         let mut notes = Vec::new();
         notes.extend((!tool.is_offered).then_some("not offered".to_owned()));
         notes.extend(tool.is_idempotent.then_some("may be called again".to_owned()));
+        notes.extend(tool.subject.iter().cloned());
         notes.extend((!tool.claims.is_empty()).then(|| format!("claims {}", tool.claims.join(", "))));
         let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
         let _ = writeln!(out, "\n  {}{notes}", tool.known_as);
@@ -98,6 +99,24 @@ fn facts(server: &McpServerView, row: &mut impl FnMut(&str, &str)) {
     if server.always_load {
         row("loaded", "always, in full");
     }
+    server.login.iter().for_each(|login| row("login", &self::login(login)));
+}
+
+/// A login in words: where it was made, for what, and how long it lasts.
+pub(super) fn login(login: &McpLogin) -> String {
+    let mut words = vec![match &login.issuer {
+        Some(issuer) => format!("at {}", one_line(issuer, DESCRIPTION_WIDTH)),
+        None => "yes".to_owned(),
+    }];
+    if !login.scopes.is_empty() {
+        words.push(format!("for {}", one_line(&login.scopes.join(" "), DESCRIPTION_WIDTH)));
+    }
+    match (login.renews, login.expires_at_ms) {
+        (true, _) => words.push("renewed by itself".to_owned()),
+        (false, Some(at)) => words.push(format!("until {}", date_and_time(at))),
+        (false, None) => {}
+    }
+    words.join(", ")
 }
 
 pub(super) fn test(view: &McpTestView) -> String {

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use provost_config::PackageVersion;
-use provost_mcp_client::{Difference, Inspection, Pins, ServerSetup, estimated_tokens, revealed, tool_name};
+use provost_mcp_client::{
+    Difference, Inspection, Login, Pins, ServerSetup, estimated_tokens, revealed, tool_name,
+};
 use provost_runtime::{McpServer, mcp_setup};
 use provost_view::{
-    McpCallResult, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView, McpToolView,
-    ViewVersion,
+    McpCallResult, McpLogin, McpProgram, McpRefusedTool, McpServerState, McpServerView, McpTestView,
+    McpToolView, ViewVersion,
 };
 
 use super::Known;
@@ -24,7 +26,7 @@ pub(super) fn server(known: &Known, server: &McpServer) -> McpServerView {
     let agreed = pins.as_ref().ok().and_then(Option::as_ref);
     let (state, why) = state(server, &setup, &pins);
     let tools = match (&setup, agreed) {
-        (Ok(setup), Some(pins)) => tools(setup, pins),
+        (Ok(setup), Some(pins)) => tools(server, setup, pins),
         _ => Vec::new(),
     };
     McpServerView {
@@ -49,6 +51,7 @@ pub(super) fn server(known: &Known, server: &McpServer) -> McpServerView {
         fingerprint: agreed.map(Pins::fingerprint),
         calls_itself: agreed.map(|pins| pins.calls_itself.clone()),
         always_load: table.always_load,
+        login: setup.as_ref().ok().and_then(login),
         tokens: tools.iter().filter(|tool| tool.is_offered).map(|tool| tool.tokens).sum(),
         tools,
     }
@@ -72,7 +75,19 @@ fn state(
     }
 }
 
-fn tools(setup: &ServerSetup, pins: &Pins) -> Vec<McpToolView> {
+/// The user's login; one that can't be read is none.
+fn login(setup: &ServerSetup) -> Option<McpLogin> {
+    let login = Login::read(setup).ok()??;
+    Some(McpLogin {
+        issuer: login.issuer,
+        scopes: login.scopes,
+        at_ms: login.at,
+        expires_at_ms: login.expires_at,
+        renews: login.renews,
+    })
+}
+
+fn tools(server: &McpServer, setup: &ServerSetup, pins: &Pins) -> Vec<McpToolView> {
     let view = |tool: &provost_mcp_client::ToolDefinition| McpToolView {
         name: tool.name.clone(),
         known_as: tool_name(&setup.name, &tool.name),
@@ -80,6 +95,7 @@ fn tools(setup: &ServerSetup, pins: &Pins) -> Vec<McpToolView> {
         claims: tool.claims(),
         is_offered: setup.offers(&tool.name),
         is_idempotent: setup.is_idempotent(&tool.name),
+        subject: server.table.subjects.get(&tool.name).cloned(),
         tokens: estimated_tokens(&tool.spec(setup)),
     };
     pins.tools.iter().map(view).collect()
