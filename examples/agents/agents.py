@@ -57,16 +57,17 @@ def qwen(home, _work, url):
     return [], {"OPENAI_MODEL": "scripted", **(own if url else {})}
 
 
-def opencode(home, _work, url):
+def opencode(home, work, url):
     models = {"scripted": {"name": "Scripted", "tool_call": True, "limit": {"context": 100000, "output": 4000}}}
     own = {
         "npm": "@ai-sdk/openai-compatible",
         "name": "Scripted",
         "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
     }
-    # Through the gateway it is one of the providers that the profile points there.
+    # Through the gateway it is one of the providers that the profile points there. In the sandbox it doesn't see the
+    # settings in the home folder.
     name, scripted = ("scripted", {**own, "models": models}) if url else ("openai", {"models": models})
-    write(f"{home}/.config/opencode/opencode.json", {
+    write(f"{home}/.config/opencode/opencode.json" if url else f"{work}/opencode.json", {
         "autoupdate": False,
         "share": "disabled",
         "model": f"{name}/scripted",
