@@ -214,9 +214,13 @@ impl Program {
     async fn take(&mut self, piped: Piped) -> bool {
         let messages = match piped {
             Piped::Ended(_) => return false,
-            Piped::TooLong { bytes } => self.all_fail(&format!(
-                "the server's answer has {bytes} bytes, and {MESSAGE_BYTES_MAX} are read at most"
-            )),
+            Piped::TooLong { bytes, begin } if begin.trim_start().starts_with('{') => self.all_fail(
+                &format!("the server's answer has {bytes} bytes, and {MESSAGE_BYTES_MAX} are read at most"),
+            ),
+            Piped::TooLong { begin, .. } => {
+                self.note_noise(&begin);
+                Vec::new()
+            }
             Piped::Line(line) => self.read(&line),
         };
         for message in messages {

@@ -59,6 +59,8 @@ pub enum Piped {
     TooLong {
         /// Its length.
         bytes: u64,
+        /// Its first 200 bytes, or as many as the limit allows, with U+FFFD for what isn't UTF-8.
+        begin: String,
     },
     /// It has ended, and all its output was read.
     Ended(Exit),

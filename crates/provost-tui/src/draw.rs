@@ -21,7 +21,7 @@ pub(crate) use inbox::question_place;
 pub use look::{Colours, Glyphs};
 pub(crate) use look::{Look, Tone};
 
-use crate::app::{App, Purpose, Screen};
+use crate::app::{App, Note, Purpose, Screen};
 use text::{cut, spelled_out, width};
 
 /// A part of the screen.
@@ -115,10 +115,7 @@ fn foot(frame: &mut Frame<'_>, app: &App) {
     let y = app.rows.saturating_sub(2);
     let line = match (&app.prompt, &app.note, &app.trouble) {
         (Some(_), ..) => prompt(app, columns),
-        (None, Some(note), _) => {
-            let tone = if note.is_refusal { Tone::Warning } else { Tone::Strong };
-            Line::from(app.look.span(cut(&spelled_out(&note.text), columns), tone))
-        }
+        (None, Some(note), _) => noted(app, note, columns),
         (None, None, Some(trouble)) => {
             let text = format!("can't read the runs: {}", spelled_out(trouble));
             Line::from(app.look.span(cut(&text, columns), Tone::Failed))
@@ -126,8 +123,17 @@ fn foot(frame: &mut Frame<'_>, app: &App) {
         (None, None, None) => Line::default(),
     };
     put(frame, (0, y), &line, app.columns);
-    let keys = keys_line(app, columns);
-    put(frame, (0, app.rows.saturating_sub(1)), &keys, app.columns);
+    let last = match (&app.prompt, &app.note) {
+        // Why what was typed isn't taken.
+        (Some(_), Some(note)) => noted(app, note, columns),
+        _ => keys_line(app, columns),
+    };
+    put(frame, (0, app.rows.saturating_sub(1)), &last, app.columns);
+}
+
+fn noted(app: &App, note: &Note, columns: usize) -> Line<'static> {
+    let tone = if note.is_refusal { Tone::Warning } else { Tone::Strong };
+    Line::from(app.look.span(cut(&spelled_out(&note.text), columns), tone))
 }
 
 fn prompt(app: &App, columns: usize) -> Line<'static> {

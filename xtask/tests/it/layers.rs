@@ -199,7 +199,7 @@ fn the_engine_and_the_words_do_nothing() {
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
     let homes: [(&str, &[&str]); 18] = [
-        ("axum", &["provost-gateway", "provost-server"]),
+        ("axum", &["provost-gateway", "provost-mcp-client", "provost-server"]),
         ("maud", &["provost-server"]),
         ("ratatui", &["provost-tui"]),
         ("crossterm", &["provost-tui"]),

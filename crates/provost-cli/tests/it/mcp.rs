@@ -144,7 +144,7 @@ fn a_server_that_never_answers_ends_at_the_time_limit() {
     assert_eq!(ran.status, 0, "{ran:?}");
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
     let finished = log.lines().map(json).find(|entry| entry["type"] == "tool_finished").unwrap();
-    assert_eq!(finished["status"], "timeout", "{finished}");
+    assert_eq!(finished["status"], "timed_out", "{finished}");
     assert!(scene_calls(&scene).contains("notifications/cancelled"), "{}", scene_calls(&scene));
 }
 
@@ -155,11 +155,11 @@ fn a_tool_with_a_subject_has_the_permissions_of_a_built_in_one() {
                    mcp__s__read: { file: link }, mcp__s__read: { file: /etc/passwd }, mcp__s__run: { cmd: 'true; rm -rf x' }]\n- text: done\n";
     let server = value!({ "lists": [[with("read", "file"), with("run", "cmd"), with("odd", "other")]] });
     let more = "subjects = { read = \"reads file\", run = \"command cmd\", odd = \"reads path\" }\n[permissions]\n\
-                allow = [\"mcp__s__read(**)\"]\ndeny = [\"mcp__s__read(secret)\", \"shell(rm *)\"]\nunanswered = \"deny\"\n";
+                allow = [\"mcp__s__read(**)\"]\ndeny = [\"mcp__s__read(secret)\", \"shell(rm *)\"]\n";
     let scene = with_server(answers, &server, more);
     std::fs::create_dir_all(scene.path("work/src")).unwrap();
     std::os::unix::fs::symlink("secret", scene.path("work/link")).unwrap();
-    let ran = scene.provost(&["run", "call them"]);
+    let ran = scene.provost(&["run", "--unattended", "call them"]);
     assert!(ran.stderr.contains("mcp__s__odd isn't used: it has no argument `path`"), "{ran:?}");
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
     let finished = log.lines().map(json).filter(|entry| entry["type"] == "tool_finished");

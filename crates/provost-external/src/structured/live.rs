@@ -139,7 +139,7 @@ impl Live {
                 self.heard.extend(heard.said);
                 self.replies.extend(heard.replies);
             }
-            Piped::TooLong { bytes } => {
+            Piped::TooLong { bytes, .. } => {
                 let line = format!("a line of {bytes} bytes, of which at most {LINE_BYTES_MAX} are read");
                 self.heard.push_back(StreamItem::Error(format!("{line}; it was passed over")));
                 self.wonder(line);

@@ -554,6 +554,21 @@ async fn one_that_is_half_made_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_git_that_was_killed_had_begun_to_record_keeps_no_other_from_being_made() {
+    let place = GitFixture::new(Cast::default().asks_for(0, 1).sh(1, "cat a.txt"));
+    let records = place.project().join(".git/worktrees");
+    for name in [format!("{RUN}-1"), format!("{LATER}-4")] {
+        let record = records.join(name);
+        std::fs::create_dir_all(&record).expect("made");
+        std::fs::write(record.join("gitdir"), "/gone/.git\n").expect("written");
+        std::fs::write(record.join("commondir"), "").expect("written");
+    }
+    let results = place.plays().await;
+    assert_eq!(results[0].0, ToolStatus::Ok, "{results:?}");
+    assert_eq!(std::fs::read_dir(records).expect("there").count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_gone_already_counts_as_removed() {
     let place = GitFixture::new(Cast::default());
     let path = place.tree(1);

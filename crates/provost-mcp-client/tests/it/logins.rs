@@ -152,7 +152,7 @@ async fn an_authorization_server_that_cant_be_trusted_is_never_opened() {
         (json!({ "authorize": "javascript:alert(1)" }), "isn't https"),
         (json!({ "authorize": "file:///etc/passwd" }), "isn't https"),
         (json!({ "token": "ftp://h/" }), "isn't https"),
-        (json!({ "issuer": "https://other.example" }), "none published usable metadata"),
+        (json!({ "issuer": "https://other.example" }), "issuer mismatch"),
         (json!({ "resource": "https://bank.example/mcp" }), "unusable"),
         (json!({ "no_registration": true }), "oauth_client_id"),
     ] {
@@ -240,7 +240,7 @@ async fn a_login_is_renewed_where_it_was_made_when_the_address_names_no_authoriz
 #[tokio::test]
 async fn an_authorization_server_that_answers_nonsense_gives_no_login_and_its_answer_isnt_shown() {
     let error = refused(&Locked::new(&json!({ "nonsense": "metadata" })).stage()).await;
-    assert!(error.contains("none published usable metadata") && !error.contains("html"), "{error}");
+    assert!(error.contains("issuer mismatch") && !error.contains("html"), "{error}");
     let locked = Locked::new(&json!({ "nonsense": "token" }));
     let stage = locked.stage();
     let pending = begun(&stage).await;

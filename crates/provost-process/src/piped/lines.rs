@@ -7,6 +7,8 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use super::Piped;
 
 const BUFFER_BYTES: usize = 64 * 1024;
+/// Bytes kept of a line beyond the limit.
+const BEGIN_BYTES: usize = 200;
 
 /// Reads the lines of `pipe`.
 pub(super) struct Lines<P> {
@@ -54,7 +56,8 @@ impl<P: AsyncRead + Unpin> Lines<P> {
     fn finish(&mut self) -> Piped {
         let (line, bytes) = (std::mem::take(&mut self.line), std::mem::take(&mut self.bytes));
         if u64::try_from(line.len()).is_ok_and(|kept| kept < bytes) {
-            return Piped::TooLong { bytes };
+            let begin = line.get(..BEGIN_BYTES).unwrap_or(&line);
+            return Piped::TooLong { bytes, begin: String::from_utf8_lossy(begin).into_owned() };
         }
         Piped::Line(String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(&line)).into_owned())
     }

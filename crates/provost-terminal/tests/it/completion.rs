@@ -186,9 +186,8 @@ fn each_agents_error_box_is_a_failure() {
         assert_eq!(completion(profile, &script).0, Some(Some(false)), "{profile}");
         let mut stage = Stage::new(profile);
         stage.run(&script);
-        let named = |told: &str| told.contains("401") && !told.contains("Retrying");
         let told = stage.told();
-        assert!(told.lines().filter(|line| line.contains("Error {")).all(named), "{told}");
+        assert!(!told.contains("Retrying"), "what is tried again is no failure yet: {told}");
     }
 }
 

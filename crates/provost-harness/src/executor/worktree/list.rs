@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
+use super::sweep::session_of;
 use crate::git::{ASKING_MAX, CHECKOUT_MAX, Git, GitError};
 
 /// Adds the worktree `path` with a branch at `commit`, without its files. It is locked until [`unlock`] is called
@@ -18,13 +19,30 @@ pub(super) async fn enter(git: &Git<'_>, path: &Path, branch: &str, commit: &str
     let commit = OsStr::new(commit);
     let _turn = turn(path, git.cancel()).await?;
     let worktrees = git.repository().join("worktrees");
-    let made = tokio::task::spawn_blocking(|| std::fs::create_dir_all(worktrees)).await;
+    let ready = move || {
+        std::fs::create_dir_all(&worktrees)?;
+        remove_half_recorded(&worktrees)
+    };
+    let made = tokio::task::spawn_blocking(ready).await;
     made.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(GitError::StandIn)?;
     let arguments = [worktree, add, empty, lock, reset, branch, path.as_os_str(), commit];
     git.run(CHECKOUT_MAX, arguments).await?;
     let (path, repository) = (path.to_path_buf(), git.repository().to_path_buf());
     let named = tokio::task::spawn_blocking(move || name_repository(&path, &repository)).await;
     named.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(GitError::StandIn)
+}
+
+/// Removes the records of agents' worktrees that a git that was killed had begun to write: an empty `commondir` in one of
+/// them has git fail at the whole list. Those of others stay.
+fn remove_half_recorded(worktrees: &Path) -> io::Result<()> {
+    for record in std::fs::read_dir(worktrees)? {
+        let record = record?;
+        let is_empty = record.path().join("commondir").metadata().is_ok_and(|file| file.len() == 0);
+        if is_empty && session_of(&record.file_name().to_string_lossy()).is_some() {
+            std::fs::remove_dir_all(record.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a worktree refer to its repository: git has recorded the stand-in that it was given.

@@ -49,7 +49,7 @@ async fn worktrees(folder: PathBuf) -> Vec<(PathBuf, SessionId)> {
 }
 
 /// The session whose worktree has this name.
-fn session_of(name: &str) -> Option<SessionId> {
+pub(super) fn session_of(name: &str) -> Option<SessionId> {
     let (run, agent) = name.split_once('-')?;
     Some(SessionId { run: run.parse::<RunId>().ok()?, agent: agent.parse().ok()? })
 }
