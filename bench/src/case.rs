@@ -9,7 +9,8 @@ use tokio::runtime::Builder;
 use crate::agent::Store;
 use crate::sample::Sample;
 use crate::{
-    agents, appends, dispatch, fold, gateway, hooks, http, observers, sessions, slots, spawn, terminal, turn,
+    agents, appends, dispatch, fold, gateway, hooks, http, mcp, observers, sessions, slots, spawn, terminal,
+    turn,
 };
 
 /// One thing to measure.
@@ -21,6 +22,8 @@ pub(crate) enum Case {
     TurnWithGoal { turns: usize },
     /// A conversation with a server.
     Http { client: http::Client, wire: WireFormat, calls: usize, port: u16 },
+    /// A conversation with a server, of an agent with tools of an MCP server.
+    Mcp { shown: mcp::ShownTools, calls: usize, port: u16 },
     /// Appends of many sessions at once.
     Appends { store: Store, sessions: usize, seconds: u64 },
     /// A log read and folded.
@@ -53,6 +56,7 @@ impl Case {
             Self::Turn { .. }
             | Self::TurnWithGoal { .. }
             | Self::Http { .. }
+            | Self::Mcp { .. }
             | Self::Dispatch { .. }
             | Self::Hooks { .. }
             | Self::Spawn { .. }
@@ -72,6 +76,7 @@ impl Case {
                 Self::Http { client, wire, calls, port } => {
                     http::case(*client, *wire, *calls, *port, dir).await
                 }
+                Self::Mcp { shown, calls, port } => mcp::case(*shown, *calls, *port, dir).await,
                 Self::Appends { store, sessions, seconds } => {
                     appends::case(*store, *sessions, *seconds, dir).await
                 }

@@ -13,6 +13,7 @@ mod gateway;
 mod hooks;
 mod http;
 mod log;
+mod mcp;
 mod measure;
 mod model_script;
 mod model_server;
@@ -86,6 +87,12 @@ enum Command {
     Terminal,
     /// Requests and streams through the model gateway, and directly.
     Gateway,
+    /// Tools of MCP servers.
+    Mcp {
+        /// Also those that a user has agreed to: the folder `mcp` of a state folder.
+        #[arg(long)]
+        pins: Option<PathBuf>,
+    },
     /// Everything.
     All,
     /// One case, as a parent asks for it.
@@ -176,6 +183,7 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
         Command::Spawn => spawn::report(options),
         Command::Terminal => terminal::report(options),
         Command::Gateway => gateway::report(options),
+        Command::Mcp { pins } => mcp::report(options, pins.as_deref()),
         Command::Agents(size) => agents::report(options, *size),
         Command::All
         | Command::Case { .. }
@@ -195,7 +203,8 @@ fn report(command: &Command, options: &Options) -> anyhow::Result<()> {
             slots::report(options)?;
             spawn::report(options)?;
             terminal::report(options)?;
-            gateway::report(options)
+            gateway::report(options)?;
+            mcp::report(options, None)
         }
     }
 }
