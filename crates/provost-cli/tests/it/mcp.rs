@@ -155,11 +155,11 @@ fn a_tool_with_a_subject_has_the_permissions_of_a_built_in_one() {
                    mcp__s__read: { file: link }, mcp__s__read: { file: /etc/passwd }, mcp__s__run: { cmd: 'true; rm -rf x' }]\n- text: done\n";
     let server = value!({ "lists": [[with("read", "file"), with("run", "cmd"), with("odd", "other")]] });
     let more = "subjects = { read = \"reads file\", run = \"command cmd\", odd = \"reads path\" }\n[permissions]\n\
-                allow = [\"mcp__s__read(**)\"]\ndeny = [\"mcp__s__read(secret)\", \"shell(rm *)\"]\n";
+                allow = [\"mcp__s__read(**)\"]\ndeny = [\"mcp__s__read(secret)\", \"shell(rm *)\"]\napproval_timeout = \"1s\"\n";
     let scene = with_server(answers, &server, more);
     std::fs::create_dir_all(scene.path("work/src")).unwrap();
     std::os::unix::fs::symlink("secret", scene.path("work/link")).unwrap();
-    let ran = scene.provost(&["run", "--unattended", "call them"]);
+    let ran = scene.provost(&["run", "call them"]);
     assert!(ran.stderr.contains("mcp__s__odd isn't used: it has no argument `path`"), "{ran:?}");
     let log = scene.provost(&["logs", "last", "--json"]).stdout;
     let finished = log.lines().map(json).filter(|entry| entry["type"] == "tool_finished");

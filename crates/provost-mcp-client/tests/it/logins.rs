@@ -240,7 +240,7 @@ async fn a_login_is_renewed_where_it_was_made_when_the_address_names_no_authoriz
 #[tokio::test]
 async fn an_authorization_server_that_answers_nonsense_gives_no_login_and_its_answer_isnt_shown() {
     let error = refused(&Locked::new(&json!({ "nonsense": "metadata" })).stage()).await;
-    assert!(error.contains("issuer mismatch") && !error.contains("html"), "{error}");
+    assert!(error.contains("none published usable metadata") && !error.contains("html"), "{error}");
     let locked = Locked::new(&json!({ "nonsense": "token" }));
     let stage = locked.stage();
     let pending = begun(&stage).await;
