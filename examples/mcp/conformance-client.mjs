@@ -56,6 +56,10 @@ function example(schema) {
   return Object.fromEntries(all);
 }
 
+// The command by which an error says that the user logs in, and its flags.
+const LOGIN = /provost mcp login c((?: --scope [^\s`"]+)*)/;
+const flags = (named) => named[1].trim().split(/\s+/).filter(Boolean);
+
 const pinned = () => {
   const folder = join(home, "state", "mcp");
   return JSON.parse(readFileSync(join(folder, readdirSync(folder).find((name) => name.endsWith(".json"))), "utf8"));
@@ -101,14 +105,19 @@ let status = 1;
 try {
   run("mcp", "add", "c", "--url", url, ...client, ...secret, ...document);
   let trusted = run("mcp", "trust", "c", "--yes");
-  if (trusted.status !== 0 && trusted.text.includes("log in") && (await login())) trusted = run("mcp", "trust", "c", "--yes");
+  // As the error says: `provost mcp login c`, or with a scope that the login lacks.
+  for (let times = 0; trusted.status !== 0 && times < 3; times += 1) {
+    const named = trusted.text.match(LOGIN);
+    if (!named || !(await login(...flags(named)))) break;
+    trusted = run("mcp", "trust", "c", "--yes");
+  }
   status = trusted.status;
   for (let times = 0; trusted.status === 0 && times < 3; times += 1) {
     const said = await made(calls(pinned().tools));
-    const scopes = said.match(/provost mcp login c((?: --scope [^\s`"]+)*)/);
-    if (!scopes) break;
+    const named = said.match(LOGIN);
+    if (!named) break;
     // At most twice more: a server that is never content is left.
-    if (times === 2 || !(await login(...scopes[1].trim().split(/\s+/).filter(Boolean)))) {
+    if (times === 2 || !(await login(...flags(named)))) {
       status = 1;
       break;
     }

@@ -205,18 +205,23 @@ struct Challenge {
 }
 
 impl Challenge {
+    /// Some servers let anyone in and refuse the first request for tools.
     async fn of(url: &str) -> Result<Self, String> {
+        let initialize = serde_json::json!({
+            "protocolVersion": rmcp::model::ProtocolVersion::LATEST_WITH_INITIALIZE,
+            "capabilities": {},
+            "clientInfo": { "name": "provost", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let first = Self::to(url, "initialize", initialize).await?;
+        if first.is_refused { Ok(first) } else { Self::to(url, "tools/list", serde_json::json!({})).await }
+    }
+
+    /// How it answers one request.
+    async fn to(url: &str, method: &str, params: serde_json::Value) -> Result<Self, String> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = mcp_reqwest::Client::builder().redirect(mcp_reqwest::redirect::Policy::none()).build();
         let client = client.map_err(|error| shown(&error))?;
-        let request = serde_json::json!({
-            "jsonrpc": "2.0", "id": 1, "method": "initialize",
-            "params": {
-                "protocolVersion": rmcp::model::ProtocolVersion::LATEST_WITH_INITIALIZE,
-                "capabilities": {},
-                "clientInfo": { "name": "provost", "version": env!("CARGO_PKG_VERSION") },
-            },
-        });
+        let request = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let request = client
             .post(url)
             .header(mcp_reqwest::header::ACCEPT, "application/json, text/event-stream")

@@ -92,6 +92,14 @@ async fn a_call_that_needs_more_scope_names_it() {
 }
 
 #[tokio::test]
+async fn a_server_that_lets_anyone_in_is_asked_for_its_tools_before_scopes_are_chosen() {
+    let locked = Locked::new(&json!({ "lets_in": true, "challenge_scope": "tools:read" }));
+    let stage = locked.logged_in().await;
+    assert_eq!(locked.record("authorize").remove(0)["scope"], "tools:read");
+    assert_eq!(stage.agreed().await.call("a", json!({})).await.text, "done");
+}
+
+#[tokio::test]
 async fn without_a_browser_the_address_is_pasted() {
     let locked = Locked::new(&json!({}));
     let stage = locked.stage();

@@ -136,8 +136,11 @@ class Handler(BaseHTTPRequestHandler):
         token = given.removeprefix("Bearer ")
         method, ident = message.get("method"), message.get("id")
         note("mcp", method=method, with_token=token in TOKENS, given=bool(given))
-        if token not in TOKENS or (config().get("expires") and method == "tools/call"):
+        lets_in = config().get("lets_in") and method in ("initialize", "notifications/initialized")
+        if not lets_in and (token not in TOKENS or (config().get("expires") and method == "tools/call")):
             challenge = 'Bearer resource_metadata="%s/.well-known/oauth-protected-resource/mcp"' % self.base
+            if config().get("challenge_scope"):
+                challenge += ', scope="%s"' % config()["challenge_scope"]
             return self.say(401, {}, [("www-authenticate", challenge)])
         needs = config().get("needs")
         if needs and method == "tools/call" and needs not in TOKENS[token].split():
