@@ -26,7 +26,10 @@ impl ActivityCounter {
 
     /// A request was refused, and no call made of it.
     pub(crate) fn refused(&self, failure: GatewayFailure) {
-        self.0.send_modify(|activity| activity.failure = Some(failure));
+        self.0.send_modify(|activity| {
+            activity.begun = activity.begun.saturating_add(1);
+            activity.failure = Some(failure);
+        });
     }
 
     /// A call is over: with a complete answer, or with a failure. A call that the program gave up is neither, nor is a

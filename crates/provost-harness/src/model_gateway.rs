@@ -18,7 +18,7 @@ pub struct GatewayAccess {
 pub struct GatewayActivity {
     /// Calls that are open.
     pub open: u32,
-    /// Calls that have begun.
+    /// Calls that have begun, those included that were refused.
     pub begun: u64,
     /// Calls that have ended with a complete answer.
     pub answered: u64,

@@ -59,4 +59,8 @@ impl ModelConnections for GatewayConnections {
     fn awaits_answer(&mut self, _processes: &[u32]) -> Option<bool> {
         Some(self.0.borrow().open > 0)
     }
+
+    fn model_calls(&self) -> Option<u64> {
+        Some(self.0.borrow().begun)
+    }
 }

@@ -15,6 +15,11 @@ use std::time::Duration;
 pub trait ModelConnections: Send {
     /// Whether one of these processes has an open request. `None`: unknown.
     fn awaits_answer(&mut self, processes: &[u32]) -> Option<bool>;
+
+    /// The requests to models that have begun so far, where all of them are counted. `None`: they aren't.
+    fn model_calls(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The kernel's view: what each TCP connection has sent and received. Empty on other systems than Linux.

@@ -91,6 +91,8 @@ pub struct KernelSample {
     /// Whether the program has sent a request over the network and has received nothing since. Only sampled while
     /// the reader asks for it.
     pub awaits_answer: Option<bool>,
+    /// The requests to models that have begun so far. `None` where they aren't counted.
+    pub model_calls: Option<u64>,
 }
 
 /// Whether a process of this name is a shell. A shell doesn't poll to wait for its children; in line mode it polls

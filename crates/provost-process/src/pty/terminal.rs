@@ -241,7 +241,8 @@ impl<D: Device> Terminal<D> {
                 self.last_sample = Some(now);
                 let wants = self.reader.wants_connections();
                 let connections = wants.then_some(self.connections.as_mut() as &mut dyn ModelConnections);
-                let sample = self.device.sample(connections);
+                let mut sample = self.device.sample(connections);
+                sample.model_calls = self.connections.model_calls();
                 // Output from before the kernel was sampled is handled before the sample.
                 if self.reads() {
                     self.read();

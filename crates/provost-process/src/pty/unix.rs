@@ -272,6 +272,7 @@ impl Device for Running {
             foreground,
             tool_started: looked.tool_started,
             awaits_answer: connections.and_then(|source| source.awaits_answer(&looked.processes)),
+            model_calls: None,
         }
     }
 

@@ -173,6 +173,10 @@ pub(super) struct Turn {
     pub(super) submitted_at: Duration,
     /// Signs of work were seen since the last answer.
     pub(super) worked: bool,
+    /// The program itself has shown that it works on the prompt.
+    pub(super) has_shown_work: bool,
+    /// The requests to models that had begun when the prompt was submitted, where they are counted.
+    pub(super) calls_before: Option<u64>,
     /// The number of changed transcripts above a composer that looks ready, since the last answer.
     pub(super) growths: u32,
     /// The submitted text began with a slash: a command of the program itself.

@@ -19,6 +19,8 @@ const ANSWERED_UNSEEN: Duration = Duration::from_millis(2500);
 const COMMAND_TAKES: Duration = Duration::from_millis(1000);
 /// How long a composer has to last then, without signs of work.
 const SUBMIT_SILENT: Duration = Duration::from_millis(1500);
+/// How long a composer has to last after a prompt for which the program has called no model: its first call may come late.
+const CALL_COMES: Duration = Duration::from_secs(20);
 /// How long a composer has to last after an answer outside of a turn (a trust dialog at the start).
 const ANSWER_TAKES: Duration = Duration::from_millis(500);
 /// How long an agent's first screen has to last: dialogs may follow it.
@@ -30,6 +32,9 @@ impl FrameReader<'_> {
     /// How long a finding has to last.
     pub(super) fn must_stand(&self, finding: &Finding) -> Duration {
         let is_said = self.claim_of(ReportedActivity::Idle).is_some();
+        if finding.kind == Kind::Idle && self.has_called_no_model() {
+            return finding.stable.max(CALL_COMES);
+        }
         if finding.kind != Kind::Idle || finding.is_prompt || is_said || self.turn.worked {
             return finding.stable;
         }
@@ -41,6 +46,15 @@ impl FrameReader<'_> {
             (false, None) => START_TAKES,
         };
         finding.stable.max(least)
+    }
+
+    /// Whether a prompt was submitted for which the program has called no model and shows no work: nothing was done. Only
+    /// known where its calls are counted.
+    pub(super) fn has_called_no_model(&self) -> bool {
+        let calls = self.kernel.and_then(|(_, sample)| sample.model_calls);
+        let is_told = self.turn.submitted && !self.turn.is_command && !self.turn.is_stopped;
+        let has_shown = self.turn.has_shown_work || self.claim_of(ReportedActivity::Idle).is_some();
+        is_told && !has_shown && calls.is_some() && calls == self.turn.calls_before
     }
 
     /// When a finding that looks like the one just answered counts as new.

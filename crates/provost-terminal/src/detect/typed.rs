@@ -76,6 +76,8 @@ impl Detector {
             self.turn.submitted = true;
             self.turn.submitted_at = at;
             self.turn.has_failed = false;
+            self.turn.has_shown_work = false;
+            self.turn.calls_before = self.kernel.and_then(|(_, sample)| sample.model_calls);
             let typed = self.turn.typed.trim_start_matches("\u{1b}[200~");
             self.turn.is_command = typed.starts_with('/') || bytes.starts_with(b"/");
         }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use provost_event::{CompletionScope, EvidenceSource, TerminalAsk, TerminalEvent, TerminalState};
+use provost_event::{
+    CompletionScope, EvidenceSource, TerminalAsk, TerminalEvent, TerminalEvidence, TerminalState,
+};
 
 use super::failure::Failure;
 use super::finding::{Candidate, Finding, Kind, ReportedState, Takes};
@@ -15,6 +17,8 @@ use crate::profile::ProgramKind;
 const UNKNOWN_AFTER: Duration = Duration::from_millis(1500);
 /// How long a program may take to repaint its screen after a resize.
 const RESIZE_TAKES: Duration = Duration::from_millis(1500);
+/// The failure of a program that is at its composer again without a call of its model.
+const CALLED_NO_MODEL: &str = "it has called no model since it was told that";
 
 impl Detector {
     pub(super) fn weigh(&mut self, at: Duration, is_quiet: bool, frame: &Frame) {
@@ -110,6 +114,8 @@ impl Detector {
 
     fn works(&mut self, at: Duration, finding: &Finding) {
         self.turn.worked = true;
+        let by_kernel = |evidence: &TerminalEvidence| evidence.source == EvidenceSource::Kernel;
+        self.turn.has_shown_work |= !finding.evidence.iter().all(by_kernel);
         self.standing = None;
         let still = self.clock.output.unwrap_or_default() + Duration::from_millis(self.profile.stalled_ms);
         if at >= still {
@@ -123,11 +129,17 @@ impl Detector {
 
     fn is_ready(&mut self, at: Duration, finding: Finding, frame: &Frame) {
         let evidence = finding.evidence.clone();
+        let did_nothing = self.reader().has_called_no_model();
         self.stand(&finding, None);
         self.set_state(at, TerminalState::Idle, finding.confidence, evidence.clone());
         self.turn.typed.clear();
         if std::mem::take(&mut self.turn.submitted) {
-            let has_failed = self.report_failure(at, frame) == Failure::OfProgram;
+            let mut has_failed = self.report_failure(at, frame) == Failure::OfProgram;
+            if did_nothing && !has_failed {
+                let why = super::evidence(EvidenceSource::Kernel, "no model was called");
+                self.note(at, TerminalEvent::Error { line: CALLED_NO_MODEL.to_owned() }, 75, why);
+                has_failed = true;
+            }
             let succeeded = (has_failed || self.turn.has_failed).then_some(false);
             self.turn.has_failed = false;
             let event = TerminalEvent::Completion { scope: CompletionScope::Turn, succeeded };

@@ -42,6 +42,9 @@ struct KernelLine {
     /// Whether the program awaits an answer over the network.
     #[serde(default)]
     awaits: Option<bool>,
+    /// The requests to models that have begun.
+    #[serde(default)]
+    calls: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -186,6 +189,7 @@ fn sample(line: &KernelLine) -> KernelSample {
         canonical: line.icanon,
         tool_started: line.tool.map(seconds),
         awaits_answer: line.awaits,
+        model_calls: line.calls,
         ..KernelSample::default()
     };
     let Some(foreground) = line.fg.filter(|group| *group > 0) else {

@@ -37,6 +37,8 @@ struct KernelLine {
     tool: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     awaits: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<u64>,
 }
 
 /// Stands for any process of its kind: which one it is doesn't matter to a detector.
@@ -157,5 +159,6 @@ fn kernel_line(at: Duration, sample: KernelSample) -> KernelLine {
         procs: polls.into_iter().chain(is_busy).collect(),
         tool: sample.tool_started.map(|started| started.as_secs_f64()),
         awaits: sample.awaits_answer,
+        calls: sample.model_calls,
     }
 }

@@ -134,6 +134,36 @@ fn a_prompt_that_is_still_in_the_composer_is_not_worked_on() {
 }
 
 #[test]
+fn a_prompt_for_which_no_model_was_called_is_no_work_that_was_done() {
+    let called = |calls| Kernel(KernelSample { model_calls: Some(calls), ..POLLS });
+    // The session of its start, with the prompt's echo and no mark of work.
+    let taken = "\x1b[2J\x1b[H┃\r\n┃  do the work\r\n┃\r\n\r\n┃\r\n┃\r\n┃  Build · Scripted\r\n╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[6;4H";
+    let composer = "\x1b[2J\x1b[H┃\r\n┃\r\n┃  Build · Scripted\r\n╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[2;4H";
+    let tool = KernelSample { tool_started: Some(Duration::from_secs(60)), model_calls: Some(2), ..POLLS };
+    let told = [
+        called(2),
+        Paint(composer),
+        Wait(3000),
+        Type("do the work"),
+        Paint("do the work"),
+        Wait(400),
+        Type("\r"),
+        Paint(taken),
+        // What it starts for its own sake is no work on the prompt.
+        Kernel(tool),
+        Wait(500),
+        called(2),
+    ];
+    let ends = |rest: &[Do]| completion("opencode", &[told.as_slice(), rest].concat()).0;
+    assert_eq!(ends(&[Wait(15_000)]), None, "its first call may come late");
+    assert_eq!(ends(&[Wait(15_000), called(3), Wait(4000)]), Some(None));
+    assert_eq!(ends(&[Wait(30_000)]), Some(Some(false)));
+    let mut stage = Stage::new("opencode");
+    stage.run(&[told.as_slice(), &[Wait(30_000)]].concat());
+    assert!(stage.told().contains("it has called no model"), "{}", stage.told());
+}
+
+#[test]
 fn a_turn_goes_on_while_a_request_has_no_answer() {
     assert_eq!(codex(&[Kernel(AWAITS), Paint(CODEX_DONE), Wait(30_000)]), (None, TerminalState::Working));
     assert_eq!(codex(&[Kernel(AWAITS_NOT), Paint(CODEX_DONE), Wait(3000)]).0, Some(None));

@@ -33,6 +33,7 @@ pub(crate) const READS: KernelSample = KernelSample {
     foreground: Some(1),
     tool_started: None,
     awaits_answer: None,
+    model_calls: None,
 };
 pub(crate) const READS_SECRET: KernelSample = KernelSample { echo: Some(false), ..READS };
 pub(crate) const READS_KEY: KernelSample = KernelSample { canonical: Some(false), ..READS_SECRET };
