@@ -43,9 +43,12 @@ impl Waiting {
     }
 }
 
+/// The query of the answer, and where what the browser shows is sent.
+type Answer = (String, oneshot::Sender<String>);
+
 struct Awaited {
     state: String,
-    answer: Mutex<Option<oneshot::Sender<(String, oneshot::Sender<String>)>>>,
+    answer: Mutex<Option<oneshot::Sender<Answer>>>,
 }
 
 /// Waits for a request with the answer to the login of this `state`; others are refused.

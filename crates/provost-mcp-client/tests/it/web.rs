@@ -47,27 +47,35 @@ async fn answer(
     ([("content-type", "application/json")], answer.to_string()).into_response()
 }
 
+/// A stage whose server is this one, at an address, with a header of each request.
+async fn served(
+    app: Router,
+    (name, value): (&str, &str),
+) -> (Stage, tokio_util::task::AbortOnDropHandle<()>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let mut stage = Stage::new(&json!({}));
+    stage.setup.reach = Reach::Http {
+        url: format!("http://{address}/mcp"),
+        headers: vec![(name.to_owned(), value.to_owned().into())],
+        login: Box::new(provost_mcp_client::LoginSetup::none()),
+    };
+    (stage, tokio_util::task::AbortOnDropHandle::new(serving))
+}
+
 #[tokio::test]
 async fn a_server_is_reached_by_its_address_with_its_headers() {
     for is_current in [true, false] {
         let seen = Seen::default();
         let app = Router::new().route("/mcp", post(answer)).with_state((Arc::clone(&seen), is_current));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(async move { axum::serve(listener, app).await });
-        let mut stage = Stage::new(&json!({}));
-        stage.setup.reach = Reach::Http {
-            url: format!("http://{address}/mcp"),
-            headers: vec![("Authorization".to_owned(), "Bearer abc".to_owned().into())],
-            login: Box::new(provost_mcp_client::LoginSetup::none()),
-        };
+        let (stage, _server) = served(app, ("Authorization", "Bearer abc")).await;
         let agent = stage.agreed().await;
         let output = agent.call("a", json!({})).await;
         assert_eq!(output.text, "from afar", "{output:?}");
         let seen = seen.lock().unwrap().clone();
         assert!(seen.iter().all(|(_, authorization)| authorization == "Bearer abc"), "{seen:?}");
         assert_eq!(seen.iter().any(|(method, _)| method == "initialize"), !is_current, "{seen:?}");
-        server.abort();
     }
 }
 
@@ -135,15 +143,7 @@ fn futures_of(
 #[tokio::test]
 async fn an_address_that_means_harm_is_held_to_the_same_limits() {
     let app = Router::new().fallback(post(hostile));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    let mut stage = Stage::new(&json!({}));
-    stage.setup.reach = Reach::Http {
-        url: format!("http://{address}/mcp"),
-        headers: vec![("X-Key".to_owned(), "key".to_owned().into())],
-        login: Box::new(provost_mcp_client::LoginSetup::none()),
-    };
+    let (stage, _server) = served(app, ("X-Key", "key")).await;
     let agent = stage.agreed().await;
     for name in ["huge", "stream", "redirects"] {
         let output = agent.call(name, json!({})).await;
@@ -163,5 +163,4 @@ async fn an_address_that_means_harm_is_held_to_the_same_limits() {
         cancel.cancel();
     });
     assert!(output.text.contains("cancelled"), "{}", output.text);
-    server.abort();
 }

@@ -30,6 +30,8 @@ const WITH_OLD_TOOL: KernelSample = KernelSample { tool_started: Some(Duration::
 const AWAITS: KernelSample = KernelSample { awaits_answer: Some(true), ..POLLS };
 const AWAITS_NOT: KernelSample = KernelSample { awaits_answer: Some(false), ..POLLS };
 
+const OPENCODE_IDLE: &str = "\x1b[2J\x1b[H┃\r\n┃\r\n┃  Build · Scripted\r\n╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[2;4H";
+
 /// Whether the turn completed, and its success, with the state at the end.
 fn completion(profile: &str, script: &[Do]) -> (Option<Option<bool>>, TerminalState) {
     let mut stage = Stage::new(profile);
@@ -116,10 +118,9 @@ fn a_program_that_says_it_is_idle_isn_t_done_while_its_background_terminal_runs(
 
 #[test]
 fn a_prompt_that_is_still_in_the_composer_is_not_worked_on() {
-    let composer = "\x1b[2J\x1b[H┃\r\n┃\r\n┃  Build · Scripted\r\n╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[2;4H";
     let script = [
         Kernel(POLLS),
-        Paint(composer),
+        Paint(OPENCODE_IDLE),
         Wait(3000),
         Type("do the work"),
         Paint("do the work"),
@@ -138,11 +139,10 @@ fn a_prompt_for_which_no_model_was_called_is_no_work_that_was_done() {
     let called = |calls| Kernel(KernelSample { model_calls: Some(calls), ..POLLS });
     // The session of its start, with the prompt's echo and no mark of work.
     let taken = "\x1b[2J\x1b[H┃\r\n┃  do the work\r\n┃\r\n\r\n┃\r\n┃\r\n┃  Build · Scripted\r\n╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[6;4H";
-    let composer = "\x1b[2J\x1b[H┃\r\n┃\r\n┃  Build · Scripted\r\n╹▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀▀\x1b[2;4H";
     let tool = KernelSample { tool_started: Some(Duration::from_secs(60)), model_calls: Some(2), ..POLLS };
     let told = [
         called(2),
-        Paint(composer),
+        Paint(OPENCODE_IDLE),
         Wait(3000),
         Type("do the work"),
         Paint("do the work"),
