@@ -80,9 +80,12 @@ fn cpu(options: &Options) -> anyhow::Result<()> {
     }
     let [without, ..] = &samples;
     let size = format!("{calls} calls");
-    for ((_, what), samples) in ways.iter().zip(&samples) {
+    for ((shown, what), samples) in ways.iter().zip(&samples) {
         let cpu = samples.iter().map(Sample::cpu_us).collect::<Vec<_>>();
         table::row(&format!("{what}: CPU"), &size, "µs/turn", &cpu, Target::None);
+        if *shown == ShownTools::None {
+            continue;
+        }
         let more = samples.iter().zip(without).map(|(with, without)| with.cpu_us() - without.cpu_us());
         table::row(
             &format!("{what}: more than without"),

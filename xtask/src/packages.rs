@@ -16,8 +16,12 @@ pub(crate) fn release_check() -> Result<()> {
     eprintln!(
         "Builds every crate from its package, then installs the program in release mode: 20 minutes or more."
     );
-    must(&mut package()?)?;
     let root = workspace().join("target").join("release-check");
+    // Cargo keeps the sources of packages by where they are packed, and their version: of those that were packed there before
+    // it would build the old ones.
+    let packed = root.join(format!("packed-{}", std::process::id()));
+    must(package()?.arg("--target-dir").arg(&packed))?;
+    fs::remove_dir_all(&packed)?;
     must(
         cargo().args(["install", "--locked", "--force", "--path", "crates/provost-cli", "--root"]).arg(&root),
     )?;

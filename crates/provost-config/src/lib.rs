@@ -86,7 +86,7 @@ pub use known_tools::AvailableTools;
 pub use layers::{FILE_NAME, Folders, Override, Request, Scope, load, load_in, setting_variables};
 pub use mcp::{
     ImportedServer, McpTable, PackageVersion, ServerChange, SkippedServer, add_server, expanded, package_of,
-    remove_server, server_name_objection, servers_in, subject_of,
+    remove_server, server_name_objection, server_problem, servers_in, subject_of,
 };
 pub use named::{ModelTable, Named, ProviderTable};
 pub use nearest::nearest;

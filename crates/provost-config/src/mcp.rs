@@ -14,7 +14,7 @@ use crate::declare::{From, Kind, Setting, SettingDefault};
 use crate::named::{Named, Table};
 
 pub(crate) use check::{check, requests};
-pub use file::{ServerChange, add_server, remove_server};
+pub use file::{ServerChange, add_server, remove_server, server_problem};
 pub use import::{ImportedServer, SkippedServer, servers_in};
 pub use package::{PackageVersion, package_of};
 pub use subject::subject_of;

@@ -6,6 +6,7 @@ use provost_engine::tokens_of;
 use provost_event::ToolSpec;
 use provost_harness::ToolRegistry;
 
+use crate::oauth::tokens;
 use crate::tool::McpTool;
 use crate::tool_search::{ToolSearch, search_spec};
 use crate::{McpServers, PinsFile, ServerSetup, ToolDefinition, tool_name};
@@ -56,6 +57,12 @@ impl Catalog {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.servers.iter().all(|server| server.tools.is_empty())
+    }
+
+    /// The tokens of the user's logins at its servers, which no text may show.
+    #[must_use]
+    pub fn login_tokens(&self) -> Vec<String> {
+        self.servers.iter().flat_map(|server| tokens(&server.setup.reach)).collect()
     }
 
     /// All tools in full.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::connection::{Call, CallEnd, Connection};
 use crate::definition::RefusedTool;
 use crate::live::words;
+use crate::oauth::tokens;
 use crate::result::output_of;
 use crate::{ConnectError, Lifecycle, Pins, ServerSetup, estimated_tokens};
 
@@ -64,7 +65,14 @@ pub async fn inspect(
     };
     let took = began.elapsed();
     let called = match call {
-        Some((tool, arguments)) => Some(called(&connection, tool, arguments).await),
+        Some((tool, arguments)) => {
+            let told = called(&connection, tool, arguments).await;
+            // What the server says may repeat what it was sent.
+            let tokens = tokens(&setup.reach);
+            let without =
+                |text: String| tokens.iter().fold(text, |text, token| text.replace(token, "[secret]"));
+            Some(told.map(without).map_err(without))
+        }
         None => None,
     };
     let failed = match &called {

@@ -134,6 +134,7 @@ impl RunContext {
     /// The same, where agents may have these tools of MCP servers.
     #[must_use]
     pub fn with_mcp(mut self, catalog: Catalog) -> Self {
+        catalog.login_tokens().iter().for_each(|token| self.redactor.learn(token));
         self.mcp = catalog;
         self
     }

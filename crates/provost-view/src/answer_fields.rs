@@ -88,6 +88,20 @@ impl ToolQuestion {
         beyond.next().cloned()
     }
 
+    /// The answer of a user who only agrees: yes, and defaults. `None` if there are no fields.
+    ///
+    /// # Errors
+    /// The first field that must be given and isn't filled by that.
+    pub fn agreed(&self) -> Result<Option<Map<String, Value>>, String> {
+        let fields = self.fields();
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let is_yes = |field: &AnswerField| field.kind == AnswerKind::Truth && field.default.is_none();
+        let yes = fields.into_iter().filter(is_yes);
+        self.filled(yes.map(|field| (field.name, Value::Bool(true))).collect()).map(Some)
+    }
+
     /// The answer with these fields: those that aren't given have their defaults.
     ///
     /// # Errors
@@ -95,7 +109,8 @@ impl ToolQuestion {
     pub fn filled(&self, mut given: Map<String, Value>) -> Result<Map<String, Value>, String> {
         let fields = self.fields();
         if let Some(name) = given.keys().find(|name| !fields.iter().any(|field| field.name == **name)) {
-            let known = fields.iter().map(|field| field.label.clone()).collect::<Vec<_>>().join(", ");
+            let known = fields.iter().map(AnswerField::named).collect::<Vec<_>>();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(format!("{}: there is no such field; there is {known}", visible(name)));
         }
         if let Some(name) = self.unseen() {
@@ -108,10 +123,10 @@ impl ToolQuestion {
         for field in fields {
             match given.remove(&field.name).filter(|value| !value.is_null()).or(field.default.clone()) {
                 Some(value) => {
-                    field.objection(&value).map_or(Ok(()), |why| Err(format!("{}: {why}", field.label)))?;
+                    field.objection(&value).map_or(Ok(()), |why| Err(format!("{}: {why}", field.named())))?;
                     answer.insert(field.name, value);
                 }
-                None if field.is_required => return Err(format!("{}: must be given", field.label)),
+                None if field.is_required => return Err(format!("{}: must be given", field.named())),
                 None => {}
             }
         }
@@ -136,6 +151,12 @@ impl AnswerField {
         // A default that isn't right is none.
         field.default = default.filter(|value| field.objection(value).is_none());
         field
+    }
+
+    /// Its name, and that for people where it is another.
+    fn named(&self) -> String {
+        let name = visible(&self.name);
+        if name == self.label { name } else { format!("{name} ({})", self.label) }
     }
 
     /// Why a value can't be in it.
@@ -318,17 +339,33 @@ mod tests {
             refused(json!({ "branch": "a", "how": "m", "more": 1 })),
         ];
         expect![[r#"
-            Branch\u{202e}: must be given
+            branch (Branch\u{202e}): must be given
             how: must be given
-            Branch\u{202e}: must be a text of 0 to 5 characters
+            branch (Branch\u{202e}): must be a text of 0 to 5 characters
             how: must be one of m (merge), s (squash)
             age: must be a whole number from 1 to 9
             age: must be a whole number from 1 to 9
             sure: must be yes or no
             colours: must be some of r (red), g (green), with commas between them
-            more: there is no such field; there is Branch\u{202e}, age, sure, how, colours, odd
+            more: there is no such field; there is branch (Branch\u{202e}), age, sure, how, colours, odd
         "#]]
         .assert_eq(&all.map(|line| format!("{line}\n")).concat());
+    }
+
+    #[test]
+    fn who_only_agrees_says_yes_and_gives_no_default_that_cant_be() {
+        let schema = json!({ "type": "object", "properties": {
+            "sure": { "type": "boolean" }, "n": { "type": "integer", "maximum": 5, "default": 99 },
+            "how": { "type": "string", "default": "m" } } });
+        let agreed = |schema: &Value| {
+            let asked = ToolQuestion { message: "?".to_owned(), schema: Json::of(schema).unwrap() };
+            asked.agreed().map(|answer| answer.map(|answer| Value::Object(answer).to_string()))
+        };
+        assert_eq!(agreed(&schema).unwrap(), Some(r#"{"sure":true,"how":"m"}"#.to_owned()));
+        let needs = json!({ "type": "object", "properties": { "n": { "type": "integer", "maximum": 5, "default": 99 } },
+            "required": ["n"] });
+        assert_eq!(agreed(&needs).unwrap_err(), "n: must be given");
+        assert_eq!(agreed(&json!({ "type": "object" })).unwrap(), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::status::READ_MAX;
-use crate::{AgentNames, ViewVersion, Wait, status_word, terminal_wait, visible};
+use crate::{AgentNames, AnswerField, AnswerKind, ViewVersion, Wait, status_word, terminal_wait, visible};
 
 /// Entries between a program's request and the question to the user: hooks and permissions come between.
 const NOTED_BEFORE: u64 = 100;
@@ -244,6 +244,20 @@ impl ApprovalQuestion {
     pub fn objection_to_agreeing(&self) -> Option<String> {
         let needed = self.question.as_ref().map(ToolQuestion::needed).filter(|needed| !needed.is_empty())?;
         Some(format!("the tool asks for {}, which agreeing alone doesn't give", visible(&needed.join(", "))))
+    }
+
+    /// The answer of a user who only agrees to what a tool asks: yes, and defaults. `None` if it asks for no fields, or if
+    /// this is about a call.
+    ///
+    /// # Errors
+    /// Why agreeing alone is no answer.
+    pub fn agreed(&self) -> Result<Option<ApprovalAnswer>, String> {
+        if let Some(why) = self.objection_to_agreeing() {
+            return Err(why);
+        }
+        let content = self.question.as_ref().map(ToolQuestion::agreed).transpose()?.flatten();
+        let answered = |content| Json::of(&content).map(|content| ApprovalAnswer::Answered { content });
+        content.map(answered).transpose().map_err(|error| error.to_string())
     }
 
     /// The answer with these fields, to what a tool asks.

@@ -15,7 +15,7 @@ pub(crate) use serve::McpServeArgs;
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// Adds a server to your own settings; or the servers of another program's file.
-    Add(McpAddArgs),
+    Add(Box<McpAddArgs>),
     /// Lists the servers of the settings, with whether you have agreed to them.
     List(McpListArgs),
     /// Shows a server: how it is reached, its tools as you agreed to them, and what they cost.

@@ -68,20 +68,21 @@ fn answer_for_tool(
     given: Option<&str>,
     question: &ApprovalQuestion,
 ) -> anyhow::Result<Option<ApprovalAnswer>> {
-    let example = "e.g. --answer '{\"name\": \"value\"}'";
+    let first = question.question.as_ref().and_then(|asked| asked.fields().into_iter().next());
+    let example = match first {
+        Some(field) => format!("e.g. --answer '{{{}: …}}'", serde_json::Value::from(field.name)),
+        None => "leave --answer out".to_owned(),
+    };
     let Some(given) = given else {
-        return match question.objection_to_agreeing() {
-            None => Ok(None),
-            Some(what) => Err(Refusal::new(what, example).into()),
-        };
+        return Ok(question.agreed().map_err(|what| Refusal::new(what, example))?);
     };
     if question.question.is_none() {
         let what = "--answer is for what a tool asks, and this is a call";
         return Err(Refusal::new(what, "leave it out").into());
     }
     let fields = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(given);
-    let fields =
-        fields.map_err(|error| Refusal::new(format!("--answer isn't a JSON object: {error}"), example))?;
+    let fields = fields
+        .map_err(|error| Refusal::new(format!("--answer isn't a JSON object: {error}"), example.as_str()))?;
     let answer = question.filled(fields);
     Ok(Some(answer.map_err(|why| Refusal::new(format!("--answer: {why}"), example))?))
 }

@@ -220,7 +220,20 @@ fn asked(name: &str) -> anyhow::Result<bool> {
 }
 
 async fn remove(name: &str) -> anyhow::Result<Exit> {
-    let known = Known::read()?;
+    let known = match Known::read() {
+        Ok(known) => known,
+        // It may be what is wrong with the settings.
+        Err(error) => {
+            let (folder, variables) = (current_dir()?, variables());
+            let request = Request::new(Scope::User, &folder, &variables, available_tools());
+            let file = load(&request)?.1.user_file;
+            if remove_server(&file, name)? == ServerChange::Not {
+                return Err(error);
+            }
+            print(&format!("removed {name} from {}\n", file.display()))?;
+            return Ok(Exit::Done);
+        }
+    };
     let server = known.servers().into_iter().find(|server| server.name == name);
     let file = &known.folders.user_file;
     if remove_server(file, name)? == ServerChange::Not {

@@ -88,6 +88,27 @@ fn what_an_agent_finds_by_searching_is_in_the_log() {
 }
 
 #[test]
+fn a_server_that_the_settings_would_refuse_isnt_added_and_one_that_they_refuse_can_be_removed() {
+    let scene = Scene::new();
+    for (arguments, why) in [
+        (["--url", "http://"].as_slice(), "must be an address"),
+        (&["--url", "http://h/?key=ghp_abcdefghijklmnopqrstuvwxyz0123456789"], "holds a secret"),
+        (&["--url", "http://127.0.0.1:1/", "--oauth-client-id", ""], "oauth_client_id"),
+        (&["--env", "A=ghp_abcdefghijklmnopqrstuvwxyz0123456789", "--", "/bin/cat"], "holds a secret"),
+    ] {
+        let added = scene.provost(&[["mcp", "add", "x"].as_slice(), arguments].concat());
+        assert!(added.status == 2 && added.stderr.contains(why), "{arguments:?}: {added:?}");
+        assert!(!added.stderr.contains("neither a command"), "{added:?}");
+        assert_eq!(scene.provost(&["ps"]).status, 0);
+    }
+    scene.write("home/.config/provost/config.toml", "[mcp.x]\nurl = \"http://\"\n");
+    assert_eq!(scene.provost(&["ps"]).status, 2, "its settings are refused");
+    let removed = scene.provost(&["mcp", "remove", "x"]);
+    assert!(removed.status == 0 && removed.stdout.starts_with("removed x"), "{removed:?}");
+    assert_eq!(scene.provost(&["ps"]).status, 0);
+}
+
+#[test]
 fn a_question_of_a_server_waits_for_an_answer_from_any_terminal() {
     let asks = value!({ "mode": "form", "message": "Which branch?", "requestedSchema": {
         "type": "object", "properties": { "branch": { "type": "string" } }, "required": ["branch"] } });

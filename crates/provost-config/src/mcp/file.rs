@@ -6,8 +6,9 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use super::{MCP, McpTable};
 use crate::approved::{FILE_BYTES_MAX, permissions, target};
-use crate::errors::ConfigError;
+use crate::errors::{ConfigError, Problem};
 use crate::whole_file::{WholeFile, read_limited};
+use crate::{Folders, Request, load_in};
 
 /// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,23 +25,48 @@ pub enum ServerChange {
 /// # Errors
 /// When the file is no settings file, can't be read or written, or is locked by another process. It is then unchanged.
 pub fn add_server(file: &Path, name: &str, table: &McpTable) -> Result<ServerChange, ConfigError> {
-    change(file, |document| {
-        if document.get(MCP).and_then(|all| all.get(name)).is_some() {
-            return ServerChange::Not;
+    change(file, |document| insert(document, name, table))
+}
+
+fn insert(document: &mut DocumentMut, name: &str, table: &McpTable) -> ServerChange {
+    if document.get(MCP).and_then(|all| all.get(name)).is_some() {
+        return ServerChange::Not;
+    }
+    let all = document.entry(MCP).or_insert_with(|| {
+        let mut all = Table::new();
+        all.set_implicit(true);
+        Item::Table(all)
+    });
+    match all.as_table_like_mut() {
+        Some(all) => {
+            all.insert(name, Item::Table(written(table)));
+            ServerChange::Made
         }
-        let all = document.entry(MCP).or_insert_with(|| {
-            let mut all = Table::new();
-            all.set_implicit(true);
-            Item::Table(all)
-        });
-        match all.as_table_like_mut() {
-            Some(all) => {
-                all.insert(name, Item::Table(written(table)));
-                ServerChange::Made
-            }
-            None => ServerChange::Not,
-        }
-    })
+        None => ServerChange::Not,
+    }
+}
+
+/// The first thing that would be wrong with a server in the user's own settings, which would then be refused; `None` if
+/// nothing is.
+///
+/// # Errors
+/// When no temporary file can be written.
+pub fn server_problem(
+    request: &Request<'_>,
+    folders: &Folders,
+    name: &str,
+    table: &McpTable,
+) -> Result<Option<Problem>, ConfigError> {
+    let failed = |source| ConfigError::ServerUnkept { file: folders.user_file.clone(), source };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let file = folder.path().join("config.toml");
+    let old = read_limited(&folders.user_file, FILE_BYTES_MAX).map_err(failed)?.unwrap_or_default();
+    let mut document = old.parse::<DocumentMut>().unwrap_or_default();
+    insert(&mut document, name, table);
+    std::fs::write(&file, document.to_string()).map_err(failed)?;
+    let loading = load_in(request, &Folders { user_file: file, ..folders.clone() });
+    let key = format!("{MCP}.{name}");
+    Ok(loading.problems.into_iter().find(|problem| problem.key.starts_with(&key)))
 }
 
 /// Removes a server from `file`, in the same way.

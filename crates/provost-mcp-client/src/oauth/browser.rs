@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::get;
 use mcp_reqwest::Url;
@@ -73,7 +73,16 @@ pub(super) async fn returned(listener: TcpListener, state: &str) -> Result<(Stri
 
 type Shared = Arc<(Arc<Awaited>, Mutex<Option<oneshot::Sender<()>>>)>;
 
-async fn callback(State(shared): State<Shared>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+async fn callback(
+    State(shared): State<Shared>,
+    method: Method,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    // What only looks where a link leads takes no answer.
+    if method != Method::GET {
+        return page(StatusCode::METHOD_NOT_ALLOWED, "A login comes back by GET.");
+    }
     let (awaited, over) = &*shared;
     let query = query.filter(|query| query.len() <= QUERY_BYTES_MAX).unwrap_or_default();
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();

@@ -71,6 +71,20 @@ impl Kept {
         self.token("refresh_token").or_else(|| self.token("access_token"))
     }
 
+    /// Why its token can't be sent; `None` if it can.
+    pub(super) fn objection(&self) -> Option<&'static str> {
+        let is_bearer = self.token("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"));
+        match self.token("access_token") {
+            None => Some("it gave no token"),
+            Some(token) if token.is_empty() => Some("the token that it gave is empty"),
+            Some(token) if !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Some("the token that it gave has characters that none may have")
+            }
+            Some(_) if !is_bearer => Some("the token that it gave isn't one to send as it is (bearer)"),
+            Some(_) => None,
+        }
+    }
+
     pub(super) fn login(&self) -> Option<Login> {
         self.token("access_token")?;
         let at = self.credentials.token_received_at;
@@ -106,8 +120,9 @@ pub(super) fn read(file: &Path, url: &str) -> Result<Option<Kept>, String> {
     match std::fs::metadata(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(cant(&error)),
+        Ok(facts) if !facts.is_file() => return Err(cant(&"it isn't a file")),
         Ok(facts) if facts.len() > FILE_BYTES_MAX => return Err(cant(&"it is too long")),
-        Ok(_) => {}
+        Ok(facts) => keep_to_owner(file, &facts).map_err(|error| cant(&error))?,
     }
     let text = std::fs::read_to_string(file).map_err(|error| cant(&error))?;
     // No error of the parser: it may quote a token.
@@ -119,6 +134,21 @@ pub(super) fn read(file: &Path, url: &str) -> Result<Option<Kept>, String> {
         )));
     }
     Ok(Some(kept).filter(|kept| kept.head.url == url))
+}
+
+/// Takes the file from others who may read it by its mode: a copy or an editor has changed that.
+#[cfg(unix)]
+fn keep_to_owner(file: &Path, facts: &std::fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    if facts.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600))
+}
+
+#[cfg(not(unix))]
+fn keep_to_owner(_: &Path, _: &std::fs::Metadata) -> io::Result<()> {
+    Ok(())
 }
 
 /// Removes the file. Returns whether it was there.

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::file::{FileStore, Head};
 use super::{
-    Challenge, Login, LoginError, browser, error, manager, objection_to_endpoints, shown, shown_url,
+    Challenge, Login, LoginError, browser, error, file, manager, objection_to_endpoints, shown, shown_url,
 };
 use crate::setup::LoginSetup;
 use crate::{Reach, ServerSetup};
@@ -53,6 +53,9 @@ impl PendingLogin {
                 setup,
                 "its settings send the header Authorization themselves, with headers_env",
             ));
+        }
+        if let Some(scope) = request.scopes.iter().find(|scope| !is_scope(scope)) {
+            return Err(error(setup, format!("`{}` is no scope", scope.escape_debug())));
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, request.port)).await;
         let listener = listener.map_err(|why| error(setup, format!("the port can't be had: {why}")))?;
@@ -178,6 +181,11 @@ impl Discovered {
     }
 }
 
+/// As RFC 6749 (3.3) has them.
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+}
+
 fn unregistered(error: &AuthError) -> String {
     format!(
         "Provost can't register itself there ({}); register a client with the redirect address http://127.0.0.1{} and \
@@ -212,5 +220,11 @@ async fn completed(
     }
     let address = format!("{}?{query}", session.redirect_uri);
     session.handle_callback_url(&address).await.map_err(|why| error(setup, shown(&why)))?;
+    let Reach::Http { url, login, .. } = &setup.reach else { return Err(error(setup, "it is a program")) };
+    let kept = file::read(&login.file, url).map_err(|why| error(setup, why))?;
+    if let Some(why) = kept.as_ref().map_or(Some("it gave no token"), |kept| kept.objection()) {
+        file::remove(&login.file).map_err(|why| error(setup, why))?;
+        return Err(error(setup, format!("the authorization server can't be used: {why}")));
+    }
     Login::read(setup)?.ok_or_else(|| error(setup, "the authorization server gave no token"))
 }

@@ -1,17 +1,30 @@
 //! Logins at addresses: made in a browser or without one, kept, renewed, refused, ended.
 
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use provost_event::ToolStatus;
-use provost_mcp_client::{Login, LoginRequest, PendingLogin, Reach};
-use serde_json::{Value, json};
+use provost_harness::NoSandbox;
+use provost_mcp_client::{Login, LoginRequest, PendingLogin, Reach, inspect};
+use serde_json::{Map, Value, json};
 
 use crate::locked::{Locked, browse, sent_to};
 use crate::stage::Stage;
 
 async fn begun(stage: &Stage) -> PendingLogin {
     PendingLogin::begin(&stage.setup, &LoginRequest::default()).await.unwrap()
+}
+
+/// What a HEAD request at an address is answered.
+fn looked_at(address: &str) -> String {
+    let (host, path) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut connection = std::net::TcpStream::connect(host).unwrap();
+    write!(connection, "HEAD /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 async fn refused(stage: &Stage) -> String {
@@ -125,6 +138,7 @@ async fn what_isnt_the_answer_to_this_login_ends_nothing() {
         let forged = browse(&format!("{origin}/callback?code=mine&state=guessed"));
         assert!(forged.contains("isn't the answer"), "{forged}");
         browse(&format!("{origin}/elsewhere"));
+        assert!(looked_at(&right).starts_with("HTTP/1.1 405"), "what looks where a link leads is no answer");
         // Another site that has its name lead to this machine.
         let named = right.replace("127.0.0.1", "localhost");
         assert!(browse(&named).contains("isn't the answer"));
@@ -207,6 +221,56 @@ async fn a_token_in_what_the_server_says_goes_no_further() {
     let seen = agent.stage.inspected().await.unwrap();
     assert!(seen.pins.tools.is_empty() && seen.refused[0].why.contains("the user's login"), "{seen:?}");
     assert!(!format!("{:?}", agent.stage.setup).contains(&token));
+}
+
+#[tokio::test]
+async fn what_a_trial_of_a_tool_shows_has_no_token() {
+    let locked = Locked::new(&json!({ "echoes": true }));
+    let stage = locked.logged_in().await;
+    let seen =
+        inspect(&stage.setup, &(Arc::new(NoSandbox) as _), None, Some(("a", Map::new()))).await.unwrap();
+    assert_eq!(seen.called.unwrap().unwrap(), "you sent Bearer [secret]");
+}
+
+#[tokio::test]
+async fn a_token_that_cant_be_sent_makes_no_login() {
+    for (config, why) in [
+        (json!({ "access": "" }), "is empty"),
+        (json!({ "access": "a\r\nX-Evil: 1" }), "characters that none may have"),
+        (json!({ "token_type": "mac" }), "isn't one to send as it is"),
+    ] {
+        let locked = Locked::new(&config);
+        let stage = locked.stage();
+        let pending = begun(&stage).await;
+        let address = sent_to(pending.address());
+        let error = pending.by_address(&address).await.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        assert!(!locked.login_file().exists());
+    }
+}
+
+#[tokio::test]
+async fn a_scope_that_is_none_is_named_before_anything_is_asked() {
+    let locked = Locked::new(&json!({}));
+    for scope in ["", " ", "a b", "a\"b", "\u{1b}[31m", "é"] {
+        let request = LoginRequest { scopes: vec![scope.to_owned()], ..LoginRequest::default() };
+        let error = PendingLogin::begin(&locked.stage().setup, &request).await.err().unwrap().to_string();
+        assert!(error.contains("is no scope") && !error.contains('\u{1b}'), "{error}");
+    }
+    assert!(locked.record("metadata").is_empty());
+}
+
+#[tokio::test]
+async fn a_login_that_others_may_read_is_taken_from_them_and_a_pipe_is_none() {
+    let locked = Locked::new(&json!({}));
+    let stage = locked.logged_in().await;
+    let file = locked.login_file();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(Login::read(&stage.setup).unwrap().is_some());
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    std::fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    assert!(Login::read(&stage.setup).unwrap_err().to_string().contains("it isn't a file"));
 }
 
 #[tokio::test]

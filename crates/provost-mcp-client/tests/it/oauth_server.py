@@ -128,7 +128,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self.say(400, {"error": "invalid_grant"})
         access, refresh = "access-" + secrets.token_hex(16), "refresh-" + secrets.token_hex(16)
         TOKENS[access], REFRESH[refresh] = scope, scope
-        self.say(200, {"access_token": access, "refresh_token": refresh, "token_type": "Bearer", "scope": scope,
+        self.say(200, {"access_token": config().get("access", access), "refresh_token": refresh,
+                       "token_type": config().get("token_type", "Bearer"), "scope": scope,
                        "expires_in": config().get("expires_in", 3600)}, [("cache-control", "no-store")])
 
     def mcp(self, message):

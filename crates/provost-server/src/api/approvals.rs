@@ -169,10 +169,8 @@ async fn allowed(
         GivenAnswer::Deny { reason } => return Ok(ApprovalAnswer::Deny { reason: reason.trim().to_owned() }),
         GivenAnswer::Fields { fields } => return question.filled(fields).map_err(Problem::unfit),
         GivenAnswer::Allow { scope: GivenScope::Once } => {
-            if let Some(why) = question.objection_to_agreeing() {
-                return Err(Problem::conflict(why));
-            }
-            return Ok(ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None });
+            let agreed = question.agreed().map_err(Problem::conflict)?;
+            return Ok(agreed.unwrap_or(ApprovalAnswer::Allow { scope: ApprovalScope::Once, pattern: None }));
         }
         GivenAnswer::Allow { scope } => scope,
     };

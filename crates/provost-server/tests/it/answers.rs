@@ -101,8 +101,8 @@ async fn what_a_tool_asks_is_answered_with_fields_that_fit() {
         "{agreed:?}"
     );
     for (fields, why) in [
-        ("{}", "Branch: must be given"),
-        ("{\"branch\":1}", "Branch: must be a text"),
+        ("{}", "branch (Branch): must be given"),
+        ("{\"branch\":1}", "branch (Branch): must be a text"),
         ("{\"branch\":\"main\",\"how\":\"none\"}", "how: must be one of merged, all"),
         ("{\"branch\":\"main\",\"times\":0}", "times: must be a whole number of at least 1"),
         ("{\"branch\":\"main\",\"more\":0}", "more: there is no such field"),

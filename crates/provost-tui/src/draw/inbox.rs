@@ -141,15 +141,15 @@ fn question_head(
     ]
 }
 
-/// Since when it waits, and what happens without an answer.
+/// Since when it waits, and how long an answer counts.
 fn waits(asked: &Asked<'_>, now: Timestamp) -> String {
     let question = asked.question;
     let is_held = asked.run.item.outcome.is_none() && asked.run.item.status != "interrupted";
     let since = span(now.since_ms(question.since));
     let end = match question.wait().left(now, is_held) {
         _ if asked.run.item.outcome.is_some() => "the run is suspended; p resumes it".to_owned(),
-        WaitLeft::Of(ms) => format!("without an answer the run is suspended in {}", span(ms)),
-        WaitLeft::AtMost(ms) => format!("without an answer the run is suspended in at most {}", span(ms)),
+        WaitLeft::Of(ms) => format!("an answer counts for {}", span(ms)),
+        WaitLeft::AtMost(ms) => format!("an answer counts for at most {}", span(ms)),
         WaitLeft::Over => "the time for an answer is over".to_owned(),
     };
     format!("asked {since} ago · {end}")

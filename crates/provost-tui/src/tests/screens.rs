@@ -194,7 +194,7 @@ async fn a_question_at_80_by_24() {
 
         ◆ May the agent use shell?                                                1 of 1
           Keep the ledger in integer micro-dollars; every test passes … · atlas-api
-          asked 1m ago · without an answer the run is suspended in 59m
+          asked 1m ago · an answer counts for 59m
           git push origin ledger-micros
 
         why you  `ask shell` requires approval

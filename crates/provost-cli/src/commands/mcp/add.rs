@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use provost_config::{McpTable, PackageVersion, Request, Scope, ServerChange, add_server, load, servers_in};
+use provost_config::{
+    Folders, McpTable, PackageVersion, Request, Scope, ServerChange, add_server, load, server_problem,
+    servers_in,
+};
 use provost_event::SandboxMode;
 use provost_runtime::available_tools;
 
@@ -25,13 +28,17 @@ pub(super) fn add(args: &McpAddArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     loading.settled()?;
     if let Some(file) = &args.from {
-        return add_all(file, &folders.user_file);
+        return add_all(file, &request, &folders);
     }
     let Some(name) = &args.name else { return Err(Refusal::new("no server is named", "give a name").into()) };
     let table = table(args)?;
     refuse_open_version(name, &table)?;
     if let Some(why) = provost_config::server_name_objection(name) {
         return Err(Refusal::new(format!("`{name}` {why}"), "give it another name").into());
+    }
+    if let Some(problem) = server_problem(&request, &folders, name, &table)? {
+        let what = format!("{name} isn't added: {}: {}", problem.key, problem.what);
+        return Err(Refusal::new(safe(&what), safe(&problem.remedy)).into());
     }
     if add_server(&folders.user_file, name, &table)? == ServerChange::Not {
         let hint = format!("`provost mcp remove {name}` removes it");
@@ -98,7 +105,8 @@ fn refuse_open_version(name: &str, table: &McpTable) -> anyhow::Result<()> {
     Err(Refusal::new(what, format!("write the version, such as `{example}`")).into())
 }
 
-fn add_all(from: &Path, user_file: &Path) -> anyhow::Result<Exit> {
+fn add_all(from: &Path, request: &Request<'_>, folders: &Folders) -> anyhow::Result<Exit> {
+    let user_file = &folders.user_file;
     let text = provost_config::read_limited(from, FILE_BYTES_MAX)
         .with_context(|| format!("can't read {}", from.display()))?
         .ok_or_else(|| {
@@ -111,6 +119,10 @@ fn add_all(from: &Path, user_file: &Path) -> anyhow::Result<Exit> {
     })?;
     let mut names = Vec::new();
     for server in found {
+        if let Some(problem) = server_problem(request, folders, &server.name, &server.table)? {
+            print(&safe(&format!("skipped {}: {}: {}\n", server.name, problem.key, problem.what)))?;
+            continue;
+        }
         match add_server(user_file, &server.name, &server.table)? {
             ServerChange::Made => names.push(server.name.clone()),
             ServerChange::Not => {
