@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::status::READ_MAX;
-use crate::{AgentNames, AnswerField, AnswerKind, ViewVersion, Wait, status_word, terminal_wait, visible};
+use crate::{AgentNames, ViewVersion, Wait, status_word, terminal_wait, visible};
 
 /// Entries between a program's request and the question to the user: hooks and permissions come between.
 const NOTED_BEFORE: u64 = 100;
