@@ -188,23 +188,22 @@ fn tracker() -> Vec<Pins> {
     let kinds = ["create", "list", "read", "update", "delete"];
     let things = ["issue", "pull_request", "branch", "release", "review_comment"];
     let text = |what: &str| serde_json::json!({ "type": "string", "description": what });
-    let tools = (0..TOOLS).map(|index| {
-        let (kind, thing) = (kinds[index % kinds.len()], things[index / kinds.len() % things.len()]);
-        ToolDefinition {
-            name: format!("{kind}_{thing}_{}", index / (kinds.len() * things.len())),
-            title: None,
-            description: format!("{kind} a {thing} of a project; the result has its number and address."),
-            input_schema: serde_json::json!({
-                "type": "object",
-                "properties": {
-                    "project": text("The project, as owner/name."), "id": text("The number."),
-                    "body": text("The text, as Markdown."),
-                },
-                "required": ["project"],
-            }),
-            output_schema: None,
-            annotations: serde_json::Value::Null,
-        }
+    let all = (0..).flat_map(|round| things.map(|thing| (round, thing)));
+    let all = all.flat_map(|(round, thing)| kinds.map(|kind| (round, thing, kind))).take(TOOLS);
+    let tools = all.map(|(round, thing, kind): (usize, _, _)| ToolDefinition {
+        name: format!("{kind}_{thing}_{round}"),
+        title: None,
+        description: format!("{kind} a {thing} of a project; the result has its number and address."),
+        input_schema: serde_json::json!({
+            "type": "object",
+            "properties": {
+                "project": text("The project, as owner/name."), "id": text("The number."),
+                "body": text("The text, as Markdown."),
+            },
+            "required": ["project"],
+        }),
+        output_schema: None,
+        annotations: serde_json::Value::Null,
     });
     vec![Pins::new("tracker", &["command: tracker".to_owned()], tools.collect())]
 }
