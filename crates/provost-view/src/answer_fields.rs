@@ -1,9 +1,9 @@
 //! The fields of an answer to a tool's question, and what may be in them.
 
+use provost_event::{ApprovalAnswer, Json};
 use serde_json::{Map, Value};
 
-use crate::ToolQuestion;
-use crate::visible;
+use crate::{ApprovalQuestion, ToolQuestion, visible};
 
 /// Fields of an answer; more aren't shown, and what they must have makes the question one that can't be answered.
 const FIELDS_MAX: usize = 50;
@@ -131,6 +131,41 @@ impl ToolQuestion {
             }
         }
         Ok(answer)
+    }
+}
+
+impl ApprovalQuestion {
+    /// Why agreeing alone is no answer: the fields that the tool must be given; `None` if it is one.
+    #[must_use]
+    pub fn objection_to_agreeing(&self) -> Option<String> {
+        let needed = self.question.as_ref().map(ToolQuestion::needed).filter(|needed| !needed.is_empty())?;
+        Some(format!("the tool asks for {}, which agreeing alone doesn't give", visible(&needed.join(", "))))
+    }
+
+    /// The answer of a user who only agrees to what a tool asks: yes, and defaults. `None` if it asks for no fields, or if
+    /// this is about a call.
+    ///
+    /// # Errors
+    /// Why agreeing alone is no answer.
+    pub fn agreed(&self) -> Result<Option<ApprovalAnswer>, String> {
+        if let Some(why) = self.objection_to_agreeing() {
+            return Err(why);
+        }
+        let content = self.question.as_ref().map(ToolQuestion::agreed).transpose()?.flatten();
+        let answered = |content| Json::of(&content).map(|content| ApprovalAnswer::Answered { content });
+        content.map(answered).transpose().map_err(|error| error.to_string())
+    }
+
+    /// The answer with these fields, to what a tool asks.
+    ///
+    /// # Errors
+    /// When no tool asks, or a field isn't right.
+    pub fn filled(&self, given: Map<String, Value>) -> Result<ApprovalAnswer, String> {
+        let Some(asked) = &self.question else {
+            return Err("no tool asks for fields: this is about a call".to_owned());
+        };
+        let content = Json::of(&asked.filled(given)?).map_err(|error| error.to_string())?;
+        Ok(ApprovalAnswer::Answered { content })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
-    ActorKey, ApprovalAnswer, ApprovalRequested, ApprovalResolved, CallQuestion, EffectId, Entry, GateEntry,
-    Json, NamedScript, Outcome, OutsideSandbox, PauseReason, Record, RunId, Seq, SessionId, TerminalEntry,
+    ActorKey, ApprovalRequested, ApprovalResolved, CallQuestion, EffectId, Entry, GateEntry, Json,
+    NamedScript, Outcome, OutsideSandbox, PauseReason, Record, RunId, Seq, SessionId, TerminalEntry,
     TerminalEvent, Timestamp,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::status::READ_MAX;
-use crate::{AgentNames, ViewVersion, Wait, status_word, terminal_wait, visible};
+use crate::{AgentNames, ViewVersion, Wait, status_word, terminal_wait};
 
 /// Entries between a program's request and the question to the user: hooks and permissions come between.
 const NOTED_BEFORE: u64 = 100;
@@ -237,42 +237,6 @@ impl ApprovalQuestion {
     #[must_use]
     pub const fn is_for_once(&self) -> bool {
         self.unnamed || !self.scripts.is_empty() || self.outside.is_some() || self.question.is_some()
-    }
-
-    /// Why agreeing alone is no answer: the fields that the tool must be given; `None` if it is one.
-    #[must_use]
-    pub fn objection_to_agreeing(&self) -> Option<String> {
-        let needed = self.question.as_ref().map(ToolQuestion::needed).filter(|needed| !needed.is_empty())?;
-        Some(format!("the tool asks for {}, which agreeing alone doesn't give", visible(&needed.join(", "))))
-    }
-
-    /// The answer of a user who only agrees to what a tool asks: yes, and defaults. `None` if it asks for no fields, or if
-    /// this is about a call.
-    ///
-    /// # Errors
-    /// Why agreeing alone is no answer.
-    pub fn agreed(&self) -> Result<Option<ApprovalAnswer>, String> {
-        if let Some(why) = self.objection_to_agreeing() {
-            return Err(why);
-        }
-        let content = self.question.as_ref().map(ToolQuestion::agreed).transpose()?.flatten();
-        let answered = |content| Json::of(&content).map(|content| ApprovalAnswer::Answered { content });
-        content.map(answered).transpose().map_err(|error| error.to_string())
-    }
-
-    /// The answer with these fields, to what a tool asks.
-    ///
-    /// # Errors
-    /// When no tool asks, or a field isn't right.
-    pub fn filled(
-        &self,
-        given: serde_json::Map<String, serde_json::Value>,
-    ) -> Result<ApprovalAnswer, String> {
-        let Some(asked) = &self.question else {
-            return Err("no tool asks for fields: this is about a call".to_owned());
-        };
-        let content = Json::of(&asked.filled(given)?).map_err(|error| error.to_string())?;
-        Ok(ApprovalAnswer::Answered { content })
     }
 
     /// Its name among all.
