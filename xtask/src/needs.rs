@@ -92,6 +92,32 @@ pub(crate) fn nextest() -> Result<Command> {
     Ok(with_tools())
 }
 
+/// The package with the cluster's engine: a prebuilt program for this system is in a package of its own that it names.
+const RESTATE_SERVER: &str = "@restatedev/restate-server@1.7.12";
+
+/// Installs the engine of the cluster's tests into `target/tools/restate` with npm, which takes some 10 s. Where that
+/// can't be done, says that those tests are skipped.
+///
+/// # Errors
+/// When the folder can't be made.
+pub(crate) fn restate_server() -> Result<()> {
+    let folder = workspace().join("target").join("tools").join("restate");
+    if folder.join("node_modules").is_dir() || env::var_os("PROVOST_RESTATE_SERVER").is_some() {
+        return Ok(());
+    }
+    if !is_there("npm") {
+        eprintln!("there is no npm to install {RESTATE_SERVER}: tests on a cluster are skipped");
+        return Ok(());
+    }
+    std::fs::create_dir_all(&folder)?;
+    let args = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", RESTATE_SERVER];
+    let installed = must(Command::new("npm").args(args).arg("--prefix").arg(&folder).current_dir(&folder));
+    if let Err(error) = installed {
+        eprintln!("{RESTATE_SERVER} can't be installed, and tests on a cluster are skipped: {error:#}");
+    }
+    Ok(())
+}
+
 fn is_there(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())

@@ -1,0 +1,291 @@
+//! Requests to the engine's ingress and admin API.
+
+use std::time::Duration;
+
+use provost_harness::BackendError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use crate::Engine;
+
+/// How long a request is tried again while the engine can't be reached.
+const TRIED_FOR: Duration = Duration::from_secs(30);
+/// The wait before it is tried again.
+const TRIED_EVERY: Duration = Duration::from_millis(200);
+/// How long one attempt may take.
+const ATTEMPT: Duration = Duration::from_secs(30);
+
+/// A client of the engine.
+#[derive(Clone)]
+pub(crate) struct Api {
+    http: mcp_reqwest::Client,
+    ingress: Url,
+    admin: Url,
+}
+
+/// An object's handler, or a service's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) service: &'a str,
+    /// The object; absent for a service.
+    pub(crate) key: Option<&'a str>,
+    pub(crate) handler: &'a str,
+}
+
+impl Api {
+    pub(crate) fn new(engine: &Engine) -> Result<Self, BackendError> {
+        // Another part of the program may have installed one: either will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = mcp_reqwest::Client::builder()
+            .tcp_nodelay(true)
+            .no_proxy()
+            .timeout(ATTEMPT)
+            .build()
+            .map_err(|error| failed("make a client of the engine", &error))?;
+        Ok(Self { http, ingress: engine.ingress.clone(), admin: engine.admin.clone() })
+    }
+
+    /// Checks that the ingress answers. Only workers need the admin API.
+    pub(crate) async fn check(&self) -> Result<(), BackendError> {
+        let url = joined(&self.ingress, &["restate/health"]);
+        let answer = self.http.get(url.clone()).send().await.map_err(|error| unreachable(&url, &error))?;
+        if answer.status().is_success() { Ok(()) } else { Err(refused(&url, &answer.status().to_string())) }
+    }
+
+    /// Calls a handler and returns its answer. The call has its effect once, however often it is tried.
+    pub(crate) async fn call<T: DeserializeOwned>(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+    ) -> Result<T, BackendError> {
+        self.request(target, request, Some(&once()), TRIED_FOR).await
+    }
+
+    /// The same, for a handler without an answer.
+    pub(crate) async fn call_for_nothing(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+    ) -> Result<(), BackendError> {
+        let once = once();
+        self.answer(target, request, Some(&once), TRIED_FOR).await.map(drop)
+    }
+
+    /// Calls a handler that changes nothing.
+    pub(crate) async fn read<T: DeserializeOwned>(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+    ) -> Result<T, BackendError> {
+        self.request(target, request, None, TRIED_FOR).await
+    }
+
+    /// The same, for an answer that is worth no longer wait than `within`.
+    pub(crate) async fn read_within<T: DeserializeOwned>(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+        within: Duration,
+    ) -> Result<T, BackendError> {
+        let reading = self.request(target, request, None, within);
+        tokio::time::timeout(within, reading).await.unwrap_or_else(|_| Err(silent(&self.ingress)))
+    }
+
+    async fn request<T: DeserializeOwned>(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+        once: Option<&str>,
+        tried_for: Duration,
+    ) -> Result<T, BackendError> {
+        let body = self.answer(target, request, once, tried_for).await?;
+        serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))
+    }
+
+    async fn answer(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+        once: Option<&str>,
+        tried_for: Duration,
+    ) -> Result<bytes::Bytes, BackendError> {
+        let body = body_of(request)?;
+        let parts = [Some(target.service), target.key, Some(target.handler)];
+        let url = joined(&self.ingress, &parts.into_iter().flatten().collect::<Vec<_>>());
+        let started = std::time::Instant::now();
+        loop {
+            let mut attempt = self.http.post(url.clone());
+            if let Some(body) = body.clone() {
+                attempt = attempt.header("content-type", "application/json").body(body);
+            }
+            if let Some(once) = once {
+                attempt = attempt.header("idempotency-key", once);
+            }
+            let error = match attempt.send().await {
+                Ok(answer) => match answered(&url, answer).await {
+                    Ok(body) => return Ok(body),
+                    Err((error, Again::No)) => return Err(error),
+                    Err((error, Again::Yes)) => error,
+                },
+                Err(error) => unreachable(&url, &error),
+            };
+            if started.elapsed() >= tried_for {
+                return Err(error);
+            }
+            tokio::time::sleep(TRIED_EVERY).await;
+        }
+    }
+
+    /// Registers the services at `url`, and returns the id of the deployment.
+    pub(crate) async fn register(&self, url: &Url) -> Result<String, BackendError> {
+        #[derive(serde::Deserialize)]
+        struct Registered {
+            id: String,
+        }
+        let at = joined(&self.admin, &["deployments"]);
+        let request = serde_json::json!({ "uri": url.as_str(), "force": true });
+        let started = std::time::Instant::now();
+        loop {
+            let error = match self.http.post(at.clone()).json(&request).send().await {
+                Ok(answer) => match answered(&at, answer).await {
+                    Ok(body) => {
+                        let registered = serde_json::from_slice::<Registered>(&body);
+                        return registered
+                            .map(|known| known.id)
+                            .map_err(|error| failed("read an answer", &error));
+                    }
+                    Err((error, _)) => error,
+                },
+                Err(error) => unreachable(&at, &error),
+            };
+            if started.elapsed() >= TRIED_FOR {
+                return Err(error);
+            }
+            tokio::time::sleep(TRIED_EVERY).await;
+        }
+    }
+
+    /// Moves the deployments with the service `name` to `url`: requests that one of them has begun are finished there.
+    pub(crate) async fn move_deployments(&self, name: &str, url: &Url) -> Result<(), BackendError> {
+        let at = joined(&self.admin, &["deployments"]);
+        let answer = self.http.get(at.clone()).send().await.map_err(|error| unreachable(&at, &error))?;
+        let body = answered(&at, answer).await.map_err(|(error, _)| error)?;
+        let known: Deployments =
+            serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))?;
+        for deployment in known.deployments {
+            let is_there =
+                deployment.uri.as_ref().is_none_or(|uri| uri.parse().is_ok_and(|uri: Url| uri == *url));
+            if is_there || !deployment.has(name) {
+                continue;
+            }
+            let at = joined(&self.admin, &["deployments", &deployment.id]);
+            let request = self.http.patch(at.clone()).json(&serde_json::json!({ "uri": url.as_str() }));
+            let answer = request.send().await.map_err(|error| unreachable(&at, &error))?;
+            answered(&at, answer).await.map_err(|(error, _)| error)?;
+        }
+        Ok(())
+    }
+
+    /// Kills an invocation; one that is over or unknown needs none.
+    pub(crate) async fn kill(&self, invocation: &str) -> Result<(), BackendError> {
+        let url = joined(&self.admin, &["invocations", invocation, "kill"]);
+        let answer = self.http.patch(url.clone()).send().await.map_err(|error| unreachable(&url, &error))?;
+        match answer.status().as_u16() {
+            200..=299 | 404 | 409 | 410 => Ok(()),
+            other => Err(refused(&url, &other.to_string())),
+        }
+    }
+}
+
+/// The deployments that the engine knows.
+#[derive(serde::Deserialize)]
+struct Deployments {
+    deployments: Vec<Deployment>,
+}
+
+#[derive(serde::Deserialize)]
+struct Deployment {
+    id: String,
+    /// Absent for one that isn't reached by HTTP.
+    uri: Option<String>,
+    services: Vec<Service>,
+}
+
+#[derive(serde::Deserialize)]
+struct Service {
+    name: String,
+}
+
+impl Deployment {
+    fn has(&self, service: &str) -> bool {
+        self.services.iter().any(|known| known.name == service)
+    }
+}
+
+/// The body of a request; none for `()`: the engine refuses one where a handler takes nothing.
+fn body_of(request: &impl Serialize) -> Result<Option<Vec<u8>>, BackendError> {
+    let body = serde_json::to_vec(request).map_err(|error| failed("write a request", &error))?;
+    Ok((body != b"null").then_some(body))
+}
+
+/// The key of a request that has its effect once.
+fn once() -> String {
+    format!("{:016x}{:016x}", fastrand::u64(..), fastrand::u64(..))
+}
+
+enum Again {
+    Yes,
+    No,
+}
+
+async fn answered(url: &Url, answer: mcp_reqwest::Response) -> Result<bytes::Bytes, (BackendError, Again)> {
+    let status = answer.status();
+    let body = answer.bytes().await.map_err(|error| (unreachable(url, &error), Again::Yes))?;
+    if status.is_success() {
+        return Ok(body);
+    }
+    let said = String::from_utf8_lossy(&body).chars().take(500).collect::<String>();
+    let again = if status.is_server_error() || status.as_u16() == 429 { Again::Yes } else { Again::No };
+    Err((refused(url, &format!("{status}: {said}")), again))
+}
+
+fn joined(base: &Url, parts: &[&str]) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty();
+        parts.iter().for_each(|part| {
+            path.extend(part.split('/'));
+        });
+    }
+    url
+}
+
+fn failed(attempt: &'static str, error: &dyn std::error::Error) -> BackendError {
+    BackendError::Storage { attempt, message: error.to_string(), hint: None }
+}
+
+fn unreachable(url: &Url, error: &mcp_reqwest::Error) -> BackendError {
+    // What is around the first cause repeats the address.
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    BackendError::Storage {
+        attempt: "reach the engine",
+        message: format!("{url}: {cause}"),
+        hint: Some("check that the Restate server runs, and the addresses of its ingress and admin API"),
+    }
+}
+
+fn silent(url: &Url) -> BackendError {
+    BackendError::Storage { attempt: "reach the engine", message: format!("{url} is silent"), hint: None }
+}
+
+fn refused(url: &Url, message: &str) -> BackendError {
+    BackendError::Storage {
+        attempt: "use the engine",
+        message: format!("{url} answered {message}"),
+        hint: Some("check that a worker of this namespace is registered"),
+    }
+}

@@ -1,0 +1,189 @@
+//! Posts, and reading logs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::stream::{self, BoxStream};
+use provost_engine::Event;
+use provost_event::{ActorKey, Elapsed, Record, RunId, Seq, SessionId};
+use provost_harness::{BackendError, Log, PlacedEntry, PlacedRecord, Posted, RunPosition, read_run};
+
+use super::RestateBackend;
+use crate::api::Target;
+use crate::deciders::read_log;
+use crate::engine::run_key;
+use crate::pages::{Item, Pages};
+use crate::payload::Payload;
+use crate::state::actor_of;
+use crate::wire::{LogHead, Moment, OrderRow, PostRequest, ReadLog, Reply};
+
+/// How long the holder of a run is asked for the run's elapsed time.
+const ELAPSED_WITHIN: Duration = Duration::from_secs(1);
+/// The first wait of a subscription that finds nothing new, unless this process knows of something earlier...
+const POLLS_AFTER: Duration = Duration::from_millis(40);
+/// ... which doubles up to this.
+const POLLS_AT_LEAST_EVERY: Duration = Duration::from_millis(640);
+/// Entries read at a time.
+const READ_AT_ONCE: usize = 256;
+
+impl RestateBackend {
+    /// The run's elapsed time by its holder; `None` without one, and while it is silent.
+    async fn elapsed_by_holder(&self, run: RunId) -> Result<Option<Elapsed>, BackendError> {
+        if let Some(lease) = self.inner.leases.get(run) {
+            return Ok(lease.elapsed());
+        }
+        let Some(owner) = self.standing_of(run).await?.owner else { return Ok(None) };
+        if !self.is_alive(&owner).await? {
+            return Ok(None);
+        }
+        let service = self.inner.names.effects(&owner.worker);
+        let target = Target { service: &service, key: None, handler: "elapsed" };
+        let asked = self.api().read_within::<Option<Elapsed>>(target, &run, ELAPSED_WITHIN).await;
+        // The decision doesn't wait for it: the time is then what the log has.
+        Ok(asked.inspect_err(|error| tracing::debug!(%run, %error, "the holder is silent")).ok().flatten())
+    }
+
+    async fn log(&self, key: ActorKey, after: Seq) -> Result<LogHead, BackendError> {
+        let (service, run) = (self.inner.names.run(), run_key(key.run()));
+        let target = Target { service: &service, key: Some(&run), handler: "read" };
+        self.api().read(target, &ReadLog { actor: key, after }).await
+    }
+
+    /// Waits until there may be something new, by growing `wait`s.
+    fn polls<T: Send + 'static, At: Copy + Send + 'static, Reading>(
+        &self,
+        run: RunId,
+        from: At,
+        read: impl Fn(Self, At) -> Reading + Send + 'static,
+        place: impl Fn(&T) -> At + Send + 'static,
+    ) -> BoxStream<'static, Result<T, BackendError>>
+    where
+        Reading: Future<Output = Result<Vec<T>, BackendError>> + Send + 'static,
+    {
+        let state = Polling { backend: self.clone(), at: from, wait: POLLS_AFTER, read, place };
+        let woken = self.inner.wakers.subscribe(run);
+        stream::unfold((state, woken), |(mut state, mut woken)| async move {
+            loop {
+                woken.mark_unchanged();
+                match (state.read)(state.backend.clone(), state.at).await {
+                    Ok(found) if found.is_empty() => {
+                        let _ = tokio::time::timeout(state.wait, woken.changed()).await;
+                        state.wait = (state.wait * 2).min(POLLS_AT_LEAST_EVERY);
+                    }
+                    Ok(found) => {
+                        state.at = found.last().map_or(state.at, &state.place);
+                        state.wait = POLLS_AFTER;
+                        let found = found.into_iter().map(Ok).collect::<Vec<_>>();
+                        return Some((stream::iter(found), (state, woken)));
+                    }
+                    Err(error) => {
+                        tokio::time::sleep(POLLS_AT_LEAST_EVERY).await;
+                        return Some((stream::iter(vec![Err(error)]), (state, woken)));
+                    }
+                }
+            }
+        })
+        .flatten()
+        .boxed()
+    }
+}
+
+/// A subscription between two reads.
+struct Polling<At, Read, Place> {
+    backend: RestateBackend,
+    at: At,
+    wait: Duration,
+    read: Read,
+    place: Place,
+}
+
+#[async_trait]
+impl Log for RestateBackend {
+    async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
+        let run = key.run();
+        let elapsed = self.elapsed_by_holder(run).await?;
+        let request = PostRequest {
+            actor: key,
+            event: Payload::of(&event, &self.inner.blobs).await?,
+            moment: Moment { at: self.inner.clock.now(), entropy: fastrand::u64(..), elapsed },
+            dedup: dedup.map(str::to_owned),
+            of: None,
+            label: self.inner.engine.label.clone(),
+        };
+        match self.have_decided(run, request).await? {
+            Reply::Done(done) => Ok(done.into()),
+            Reply::Failed(failure) => Err(failure.into()),
+            Reply::Lost | Reply::Held(_) => Err(BackendError::Conflict { actor: run.into() }),
+        }
+    }
+
+    async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
+        let log = self.log(key, after).await?;
+        let records = read_log(key, &log, after, max, &self.inner.blobs).await?;
+        Ok(records.into_iter().map(Arc::new).collect())
+    }
+
+    async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
+        let Some(at) = self.log(key, Seq(u64::MAX)).await?.snapshot else { return Ok(None) };
+        Ok(self.read(key, Seq(at.0.saturating_sub(1)), 1).await?.into_iter().next())
+    }
+
+    async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {
+        let standing = self.standing_of(run).await?;
+        let own = standing.row.map(|_| ActorKey::Run(run));
+        let agents = standing.agents.into_iter().map(|agent| ActorKey::Session(SessionId { run, agent }));
+        Ok(own.into_iter().chain(agents).collect())
+    }
+
+    fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
+        let read = move |backend: Self, at: Seq| async move { backend.read(key, at, READ_AT_ONCE).await };
+        self.polls(key.run(), after, read, |record: &Arc<Record>| record.seq)
+    }
+
+    async fn order(
+        &self,
+        run: RunId,
+        after: RunPosition,
+        max: usize,
+    ) -> Result<Vec<PlacedEntry>, BackendError> {
+        let (service, key) = (self.inner.names.run(), run_key(run));
+        let target = Target { service: &service, key: Some(&key), handler: "order" };
+        let pages: Pages = self.api().read(target, &after.0).await?;
+        // A row has one entry at least.
+        let rows = pages.read(after.0, max, &self.inner.blobs).await?;
+        let mut places = Vec::new();
+        for Item(last, row) in rows {
+            let row: OrderRow = serde_json::from_str(row.get()).map_err(|error| BackendError::Storage {
+                attempt: "read the order of a run's entries",
+                message: error.to_string(),
+                hint: None,
+            })?;
+            let first = last.saturating_sub(row.count) + 1;
+            places.extend((0..row.count).map(|number| PlacedEntry {
+                position: RunPosition(first + number),
+                actor: actor_of(run, row.agent),
+                seq: Seq(row.first.0 + number),
+            }));
+        }
+        places.retain(|place| place.position > after);
+        places.truncate(max);
+        Ok(places)
+    }
+
+    async fn run_head(&self, run: RunId) -> Result<RunPosition, BackendError> {
+        Ok(RunPosition(self.standing_of(run).await?.position))
+    }
+
+    fn subscribe_run(
+        &self,
+        run: RunId,
+        after: RunPosition,
+    ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
+        let read = move |backend: Self, at: RunPosition| async move {
+            read_run(&backend, run, at, READ_AT_ONCE).await
+        };
+        self.polls(run, after, read, |placed: &PlacedRecord| placed.position)
+    }
+}

@@ -1,0 +1,79 @@
+//! Messages that the engine itself would refuse.
+
+use std::sync::Arc;
+
+use provost_engine::RunEvent;
+use provost_engine::{Effect, Event, SessionEvent};
+use provost_event::{Block, ConversationEntry, EffectId, Entry, Outcome, SessionId};
+use provost_harness::{BackendError, Executor, Log as _, Worker as _};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{Scripted, Server, connect, done, ended, engine, log, run, start, worker};
+
+/// One byte more than a message of the engine may have.
+const BYTES: usize = (32 << 20) + 1;
+
+struct Verbose(Scripted);
+
+#[async_trait::async_trait]
+impl Executor for Verbose {
+    async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
+        match effect {
+            Effect::CallModel(_) => {
+                SessionEvent::Answered { seq: id.seq, answer: done("x".repeat(BYTES)) }.into()
+            }
+            other => self.0.run(id, other, cancel).await,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_beyond_the_engines_limit_goes_by_the_blob_store() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
+    let scripted = Scripted {
+        folder: folder.path().to_owned(),
+        tool: "look",
+        turns: 1,
+        takes: std::time::Duration::ZERO,
+    };
+    let executor = Arc::new(Verbose(scripted));
+    let _guard = backend.serve(run(1), executor, CancellationToken::new()).await.unwrap();
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
+    let log = log(&backend, SessionId::root(run(1))).await;
+    let texts = log.iter().filter_map(|record| match &record.entry {
+        Entry::Conversation(ConversationEntry::AssistantMessage(message)) => match message.content.first() {
+            Some(Block::Text(text)) => Some(text.len()),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(texts.collect::<Vec<_>>(), [BYTES]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_cannot_be_stored_is_refused_and_changes_nothing() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (_, _worker) = worker(engine(&server, folder.path()), "w").await;
+    let backend = connect(engine(&server, folder.path())).await;
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    let before = log(&backend, SessionId::root(run(1))).await;
+    // In the way of all that is stored from here on.
+    let blobs = folder.path().join("blobs");
+    std::fs::remove_dir_all(&blobs).unwrap();
+    std::fs::write(&blobs, "no folder").unwrap();
+    let say = RunEvent::Say { agent: 0, text: "x".repeat(BYTES), by: "ann".to_owned() };
+    let error = backend.post(run(1).into(), say.into(), Some("say")).await.unwrap_err();
+    assert!(matches!(&error, BackendError::Storage { attempt: "store a large body", .. }), "{error}");
+    assert_eq!(log(&backend, SessionId::root(run(1))).await, before);
+    std::fs::remove_file(&blobs).unwrap();
+    let say = RunEvent::Say { agent: 0, text: "small".to_owned(), by: "ann".to_owned() };
+    assert!(
+        backend.post(run(1).into(), say.into(), Some("say")).await.unwrap().changed,
+        "its dedup isn't used up"
+    );
+}
