@@ -134,6 +134,14 @@ alias = "scripted"
     return [], {"SCRIPTED_KEY": "none"}
 
 
+def openhands(home, _work, url):
+    llm = {"model": "openai/scripted", "usage_id": "agent", **({"base_url": f"{url}/v1", "api_key": "none"} if url else {})}
+    write(f"{home}/.openhands/agent_settings.json", {
+        "kind": "Agent", "llm": llm, "system_prompt_kwargs": {"cli_mode": True, "llm_security_analyzer": True},
+    })
+    return [], {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+
+
 # Name: its package, and what sets it up: (home, work folder, provider's address, or None for the gateway's) ->
 # (arguments, variables).
 AGENTS = {
@@ -146,13 +154,18 @@ AGENTS = {
     "copilot": ("@github/copilot", copilot),
     "cline": ("cline", cline),
     "vibe": ("mistral-vibe", vibe),
+    "openhands": ("openhands", openhands),
 }
 
 # Those of Python; the others are of npm.
-OF_PYTHON = ("aider", "vibe")
+OF_PYTHON = ("aider", "vibe", "openhands")
 
 # Those whose profiles don't say how they are pointed to the gateway.
 PAST_GATEWAY = ("pi", "cline", "vibe")
+
+
+# Those that can't run commands in the sandbox: it has no sockets in the file system, which tmux needs.
+PAST_BOX = ("openhands",)
 
 
 def without_login(name, home):

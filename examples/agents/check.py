@@ -277,7 +277,7 @@ def main():
     results = Results(options.results)
     for name in options.names:
         with tempfile.TemporaryDirectory() as home:
-            results.has_version(name, version_of(install(name, options.agents), clean_env(home)))
+            results.has_version(name, version_of(name, install(name, options.agents), clean_env(home)))
     failures = 0
 
     def work(plan):

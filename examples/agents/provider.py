@@ -30,11 +30,14 @@ SHELL_TOOLS = {
     "run_commands": "commands",
     "bash": "command",
     "Bash": "command",
+    "terminal": "command",
 }
 # Tools that take a list of commands.
 SEVERAL_COMMANDS = ("run_commands",)
 WRITE_TOOLS = {"write_file": "file_path", "write": "filePath", "Write": "file_path"}
 USAGE = (100, 20)
+# How OpenHands begins the result of a call that a person has denied: what follows are the person's words.
+REJECTED = "Action rejected: "
 
 
 class Conversation:
@@ -61,7 +64,10 @@ class Conversation:
     def reason(tool, step):
         """What goes with a command: for Codex, that it is to run outside of its sandbox, so that it asks for consent."""
         if tool not in ("exec_command", "shell_command"):
-            return {"description": "Run " + step["shell"].split("\n")[0], "is_background": False}
+            # OpenHands leaves a command alone that is silent for 30 s, unless its model says how long it may take.
+            wait = {"timeout": 120} if tool == "terminal" else {}
+            return {"description": "Run " + step["shell"].split("\n")[0], "is_background": False,
+                    "security_risk": "LOW", **wait}
         wait = {"yield_time_ms": 60000} if tool == "exec_command" else {}
         if step.get("sandboxed"):
             return wait
@@ -174,7 +180,12 @@ class Chat:
 
     @staticmethod
     def read(body):
-        messages = [(message["role"], text_of(message.get("content"))) for message in body["messages"]]
+        messages = []
+        for message in body["messages"]:
+            text = text_of(message.get("content"))
+            messages.append((message["role"], text))
+            if message["role"] == "tool" and text.startswith(REJECTED):
+                messages.append(("user", text))
         functions = [tool["function"] for tool in body.get("tools", [])]
         return Conversation(messages, {each["name"]: fields(each.get("parameters")) for each in functions})
 

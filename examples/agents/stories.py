@@ -8,10 +8,11 @@ import signal
 import subprocess
 import time
 
-from agents import PAST_GATEWAY
+from agents import AGENTS, OF_PYTHON, PAST_BOX, PAST_GATEWAY
 
 # What one call of the story about the budget takes, at the price of check.py's models.
 CALL_MICRO_USD = 20_050 * 10
+PACKAGE_VERSION = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))"
 # Without its own sandbox, as in Provost's, Codex asks for no consent.
 ASK_NOTHING_IN_BOX = ("codex",)
 
@@ -56,7 +57,7 @@ class Story:
         if (self.needs_box and not box) or (self.without_gateway and gateway):
             return False
         past = PAST_GATEWAY if gateway or self.needs_gateway else ()
-        return name not in (*self.without, *past, *(self.without_in_box if box else ()))
+        return name not in (*self.without, *past, *((*PAST_BOX, *self.without_in_box) if box else ()))
 
     def settings_for(self, _name):
         """The tables of settings for the agent."""
@@ -321,8 +322,10 @@ def wait_for_none(home, seconds):
     return left
 
 
-def version_of(program, env):
-    """What the program says of its version."""
-    told = subprocess.run([program, "--version"], env=env, capture_output=True, text=True, check=False, timeout=300)
+def version_of(name, program, env):
+    """What the program says of its version, or the package that it is of, if that is one of Python."""
+    python = [os.path.join(os.path.dirname(program), "python"), "-c", PACKAGE_VERSION, AGENTS[name][0]]
+    asked = python if name in OF_PYTHON else [program, "--version"]
+    told = subprocess.run(asked, env=env, capture_output=True, text=True, check=False, timeout=300)
     found = re.search(r"\d+(\.\d+)+", told.stdout or told.stderr)
     return found.group() if found else "unknown"

@@ -1,11 +1,13 @@
 //! What a program needs in a sandbox of Provost's, and the trial that the sandbox holds.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use provost_event::{ErrorClass, ExternalPolicy, Metering, ModelFailure, SessionId};
-use provost_harness::{AgentSandbox, Exchange, FolderAccess, GrantedFolder};
+use provost_harness::{AgentSandbox, Exchange, FolderAccess, GrantedFolder, PrivateFolder};
 use provost_terminal::Profile;
 
 use crate::DriversOptions;
@@ -38,11 +40,31 @@ pub(crate) async fn surroundings(
     options: &DriversOptions,
     starting: Starting<'_>,
 ) -> Result<Pointed, ModelFailure> {
-    if !starting.sandbox.confines() {
-        return pointed(options, starting).await;
+    let confines = starting.sandbox.confines();
+    if confines {
+        checked(starting).await?;
     }
-    checked(starting).await?;
     let mut all = pointed(options, starting).await?;
+    let users =
+        |name: &String| starting.policy.passes.contains(name) || starting.policy.env.contains_key(name);
+    let private = starting.profile.private.iter().filter(|(name, _)| !users(name)).collect::<Vec<_>>();
+    if !private.is_empty() {
+        let folder = options.private.of(starting.session);
+        let folder = folder.and_then(|folder| granted(&**starting.sandbox, &folder, FolderAccess::Write));
+        let folder = folder.map_err(|error| {
+            failed(starting, &format!("the folder for its server can't be made: {error}"))
+        })?;
+        for (variable, name) in private {
+            let place = folder.join(name.trim_end_matches('/'));
+            if name.ends_with('/') {
+                make(starting, &place)?;
+            }
+            all.env.push((variable.clone(), place.display().to_string()));
+        }
+    }
+    if !confines {
+        return Ok(all);
+    }
     let own = &starting.profile.sandbox;
     all.args.extend(own.args.iter().cloned());
     let is_passed = |name: &String| starting.policy.passes.contains(name);
@@ -56,14 +78,38 @@ pub(crate) async fn surroundings(
             })?;
             for (variable, name) in folders {
                 let folder = kept.join(name);
-                private_folder(&folder).map_err(|error| {
-                    failed(starting, &format!("{} can't be made: {error}", folder.display()))
-                })?;
+                make(starting, &folder)?;
                 all.env.push((variable.clone(), folder.display().to_string()));
             }
         }
     }
     Ok(all)
+}
+
+fn make(starting: Starting<'_>, folder: &Path) -> Result<(), ModelFailure> {
+    private_folder(folder)
+        .map_err(|error| failed(starting, &format!("{} can't be made: {error}", folder.display())))
+}
+
+/// The folders in which programs have servers of their own. Their names are short, as those of sockets must be; they are
+/// removed when their programs have ended.
+#[derive(Debug, Default)]
+pub struct PrivatePlaces(Mutex<HashMap<SessionId, PrivateFolder>>);
+
+impl PrivatePlaces {
+    fn of(&self, session: SessionId) -> io::Result<PathBuf> {
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = match folders.entry(session) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(PrivateFolder::new("server")?),
+        };
+        Ok(folder.path().to_owned())
+    }
+
+    /// Removes that of a session whose program has ended.
+    pub(crate) fn remove(&self, session: SessionId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+    }
 }
 
 /// Tries whether the sandbox holds and programs run in it; without that no program is trusted to it.

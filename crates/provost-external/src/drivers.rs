@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
+use crate::boxed::PrivatePlaces;
 use crate::driver::{Beginning, Came, Ended, TerminalDriver, ledger_of, profile_of, start};
 use crate::gateway;
 use crate::passed::{PassedDriver, PassedStreams};
@@ -46,6 +47,8 @@ pub struct DriversOptions {
     pub gateway: Option<Arc<dyn ModelGateway>>,
     /// The files that no pattern lets a program read or change: a person is asked.
     pub masked: Arc<MaskedPaths>,
+    /// Folders in which programs have servers of their own.
+    pub private: Arc<PrivatePlaces>,
     /// The standard streams of this process, for a program whose policy has [`Channel::Streams`].
     pub streams: Option<PassedStreams>,
 }
@@ -359,6 +362,7 @@ impl ExternalAgents for Drivers {
             }
         };
         gateway::withdraw(&self.options, session).await;
+        self.options.private.remove(session);
         exit
     }
 }

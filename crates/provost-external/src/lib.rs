@@ -41,6 +41,7 @@ mod recording;
 mod structured;
 
 pub use attach::{AttachError, AttachUpdate, Attached, AttachedInput, Display, Hello, Role, Welcome, attach};
+pub use boxed::PrivatePlaces;
 pub use drivers::{Drivers, DriversOptions};
 pub use passed::PassedStreams;
 pub use structured::StructuredDriver;

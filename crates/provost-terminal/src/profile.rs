@@ -17,6 +17,7 @@
 //!
 //! [start]
 //! unattended = ["--ask-for-approval", "untrusted"]
+//! private = { AGENT_HUB = "hub.json" }   # variables that name a file or (with `/` at its end) a folder of each run's own
 //! [resume]
 //! last = ["resume", "--last"]
 //! session = ["resume", "{session}"]
@@ -43,6 +44,7 @@
 //! deny = "\u001b"
 //! [composer]
 //! waits = ['^Waiting for startup']   # rows that say that a returned prompt waits until the program can take it
+//! line_mode = false              # the terminal may be in line mode while it reads keys: its modes don't tell where the program is
 //! [said]
 //! message = '^• '                # the first row of the agent's messages
 //! end = '^Tokens: '              # a row that only a complete answer leaves behind it
@@ -97,6 +99,7 @@ mod rule;
 mod shipped;
 mod subject;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use regex::Regex;
@@ -122,6 +125,9 @@ pub struct Profile {
     pub tested: String,
     /// Arguments to run it unattended.
     pub unattended: Vec<String>,
+    /// Variables that name a file, or with `/` at its end a folder, of each run's own: how sessions find a server that they
+    /// would otherwise share. What such a server runs for an agent would be outside of the run.
+    pub private: BTreeMap<String, String>,
     /// How to resume its sessions.
     pub resume: Resume,
     /// How it is driven, in the order of preference; the terminal is among them.
@@ -149,6 +155,8 @@ pub struct Profile {
     skipped: Vec<Regex>,
     /// Rows that say that a returned prompt waits.
     waits: Vec<Regex>,
+    /// Whether the terminal may be in line mode while it reads keys.
+    pub(crate) may_be_in_line_mode: bool,
     commands: Vec<String>,
     screen: Vec<Regex>,
 }
@@ -306,7 +314,9 @@ impl Profile {
             message_end: None,
             skipped: Vec::new(),
             waits: Vec::new(),
+            may_be_in_line_mode: false,
             unattended: Vec::new(),
+            private: BTreeMap::new(),
             resume: Resume::default(),
             channels: vec![ProgramChannel::Terminal],
             gateway: None,

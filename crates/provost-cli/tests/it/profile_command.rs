@@ -26,7 +26,18 @@ fn profiles_are_listed_and_shown_and_ones_own_come_first() {
     let scene = Scene::new();
     let listed = scene.provost(&["profile", "list"]).stdout;
     for name in [
-        "codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "cline", "vibe", "generic",
+        "codex",
+        "claude",
+        "gemini",
+        "qwen",
+        "opencode",
+        "aider",
+        "pi",
+        "copilot",
+        "cline",
+        "vibe",
+        "openhands",
+        "generic",
     ] {
         assert!(listed.contains(name), "{name}: {listed}");
     }

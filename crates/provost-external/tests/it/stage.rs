@@ -90,6 +90,7 @@ impl Stage {
             profiles: vec![Profile::parse("fake", include_str!("agent.toml")).expect("a profile")],
             gateway: self.gateway.clone(),
             masked: Arc::default(),
+            private: Arc::default(),
             streams: None,
         });
         let hooks = self.hooks.lock().expect("hooks").take();

@@ -104,6 +104,7 @@ impl Talk {
             profiles: ALL.iter().map(|speaks| speaks.profile()).chain(others()).collect(),
             gateway: None,
             masked: Arc::default(),
+            private: Arc::default(),
             streams: None,
         });
         AgentHarness::new(HarnessDeps {

@@ -1,5 +1,7 @@
 //! Prompts go in, a question or an end comes out.
 
+use std::path::Path;
+
 use provost_event::{Entry, ErrorClass, Outcome, PauseReason, TerminalEvent, ToolEntry};
 
 use crate::stage::{COMPLETED, Program, Stage, blocks_once, no, prompts, says, yes};
@@ -162,6 +164,32 @@ async fn nothing_is_left_running_whatever_the_program_has_started() {
         stage.told().await
     );
     assert_eq!(stage.left_running(), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_sessions_would_share_is_the_runs_own_unless_the_user_names_one() {
+    let stage = Stage::new();
+    let script = "env > env; stat -c %a \"$FAKE_SOCKETS\" > mode; exec python3 \"$0\"";
+    let agent = stage.folder.path().join("agent.py").display().to_string();
+    let program = |own: bool| {
+        Program::agent(&stage).with(|external| {
+            external.program = "sh".to_owned();
+            external.args = vec!["-c".to_owned(), script.to_owned(), agent.clone()];
+            if own {
+                external.env.insert("FAKE_HUB".to_owned(), "/home/ann/hub".to_owned());
+            }
+        })
+    };
+    assert_eq!(stage.run("say hello", program(false).policy(&stage)).await, COMPLETED);
+    let env = stage.file("env").expect("written");
+    let place = |name: &str| env.lines().find_map(|line| line.strip_prefix(name)).expect("a variable");
+    let (hub, sockets) = (Path::new(place("FAKE_HUB=")), Path::new(place("FAKE_SOCKETS=")));
+    assert!(hub.is_absolute() && hub.ends_with("hub.json") && hub.parent() == sockets.parent(), "{env}");
+    assert!(!hub.parent().expect("a folder").exists(), "it is gone with the run");
+    assert_eq!(stage.file("mode").as_deref(), Some("700\n"));
+    let other = Stage::new();
+    assert_eq!(other.run("say hello", program(true).policy(&other)).await, COMPLETED);
+    assert!(other.file("env").expect("written").lines().any(|line| line == "FAKE_HUB=/home/ann/hub"));
 }
 
 #[tokio::test]

@@ -199,7 +199,7 @@ impl<'a> Family<'a> {
         self.members.push(pid);
         if self.helpers.contains(&stat.parent) || self.is_helper(pid, stat) {
             self.helpers.push(pid);
-        } else if stat.lives() {
+        } else if stat.lives() && !self.is_kept_shell(pid, stat) {
             self.youngest_tool = self.youngest_tool.max(Some(stat.process.started));
         }
     }
@@ -214,9 +214,34 @@ impl<'a> Family<'a> {
         input.starts_with("pipe:") || input.starts_with("socket:") || has_left
     }
 
+    /// Whether a process is a shell that the program keeps for its commands, between two of them: it leads a session at
+    /// a terminal of its own, and waits for what is typed there.
+    fn is_kept_shell(&self, pid: u32, stat: &Stat) -> bool {
+        let leads = stat.process.session == pid && stat.state == b'S' && is_shell(&stat.name);
+        let input = std::fs::read_link(format!("/proc/{pid}/fd/0")).ok();
+        let input = input.as_ref().and_then(|path| path.to_str()).unwrap_or_default();
+        leads && input.starts_with("/dev/pts/") && Some(input) != self.terminal && waits_for_keys(pid)
+    }
+
     fn tool_started(&self) -> Option<Duration> {
         let ticks = self.youngest_tool?.saturating_sub(self.started);
         Some(Duration::from_millis(ticks.saturating_mul(TICK_MS)))
+    }
+}
+
+/// Whether a process sleeps in a read of its standard input, or in a wait for descriptors.
+#[cfg(target_os = "linux")]
+fn waits_for_keys(pid: u32) -> bool {
+    let Ok(call) = std::fs::read_to_string(format!("/proc/{pid}/syscall")) else {
+        let place = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+        return matches!(sleep_by_place(&place), Some(Sleep::ReadsTerminal { .. } | Sleep::Polls));
+    };
+    let mut words = call.split_ascii_whitespace();
+    match words.next().and_then(|word| word.parse::<libc::c_long>().ok()) {
+        Some(libc::SYS_read) => words.next() == Some("0x0"),
+        Some(number) => POLLS.contains(&number),
+        // A word instead of a number means that it runs.
+        None => false,
     }
 }
 

@@ -53,6 +53,25 @@ async fn a_server_with_a_pipe_for_its_input_and_what_it_starts_are_no_tools() {
     assert_eq!(sample.tool_started, None, "{sample:?}");
 }
 
+#[tokio::test]
+async fn a_shell_that_the_program_keeps_for_its_commands_is_a_tool_while_one_runs() {
+    let shell = Shell::new();
+    let program = "import os, pty\n\
+                   child, master = pty.fork()\n\
+                   if child == 0: os.execvp('sh', ['sh', '-i'])\n\
+                   os.read(master, 1)\n\
+                   print('kept', flush=True)\n\
+                   input()\n\
+                   os.write(master, b'sleep 50\\n')\n\
+                   input()\n";
+    std::fs::write(shell.path().join("program.py"), program).unwrap();
+    let terminal = start(&shell, "exec python3 program.py").await;
+    read_until(&terminal, "kept").await;
+    sampled(&terminal, |sample| sample.tool_started.is_none()).await;
+    terminal.send_input("\r").await.unwrap();
+    sampled(&terminal, |sample| sample.tool_started.is_some()).await;
+}
+
 /// A client that sends its input's lines, each as long as a request.
 struct Client {
     child: Child,

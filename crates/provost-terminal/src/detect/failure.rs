@@ -46,7 +46,11 @@ impl Detector {
     pub(super) fn report_failure_at_end(&mut self, at: Duration, exit: Exit) -> Failure {
         let frame = Frame::of(&self.screen);
         let end = frame.end + 1;
-        let begin = self.answer_row(&frame, end);
+        let begin = match self.profile.kind {
+            // Its last words are below its prompt, also if that has scrolled off.
+            ProgramKind::Agent => self.seen_answer(&frame, end).map_or(0, |row| row + 1),
+            ProgramKind::Plain => self.answer_row(&frame, end),
+        };
         let rows = frame.last_rows(LAST_ROWS).filter(|row| *row >= begin);
         let last = || self.failure_in(&frame, rows, |rule| rule.region == Region::Last);
         let is_failure = matches!(exit, Exit::Code(code) if code != 0);
@@ -85,8 +89,14 @@ impl Detector {
 
     /// The row below the last answer.
     fn answer_row(&self, frame: &Frame, end: usize) -> usize {
-        let top = end.saturating_sub(ROWS_MAX);
-        let Some(answered) = &self.answered else { return top };
+        let Some(answered) = &self.answered else { return end.saturating_sub(ROWS_MAX) };
+        let unseen = if self.profile.kind == ProgramKind::Agent { end } else { answered.row };
+        self.seen_answer(frame, end).unwrap_or(unseen) + 1
+    }
+
+    /// The row of the last answer, if it is on the screen.
+    fn seen_answer(&self, frame: &Frame, end: usize) -> Option<usize> {
+        let answered = self.answered.as_ref()?;
         let is_line = |row: &str| !answered.line.is_empty() && row.starts_with(answered.line.as_str());
         // An agent's transcript repeats the prompt; its cursor may be anywhere.
         let is_error = |row: &str| {
@@ -105,8 +115,7 @@ impl Detector {
             let row = frame.row(*row);
             if is_agent { is_echo(row) } else { is_line(row) }
         };
-        let unseen = if is_agent { end } else { answered.row };
-        (top..end).rev().find(is_old).unwrap_or(unseen) + 1
+        (end.saturating_sub(ROWS_MAX)..end).rev().find(is_old)
     }
 
     /// The first row below the last answer; 0 if there was none, or it can't be seen any more.

@@ -102,7 +102,7 @@ impl<'a> FrameReader<'a> {
             return Some(self.secret(frame, None));
         }
         // In line mode an agent isn't at its screen: the screen shows what it has left.
-        if !self.is_raw() {
+        if !self.may_be_at_its_screen() {
             let asks = self.blocked(frame, reading, |rule| rule.region == Region::Cursor);
             return asks
                 .or_else(|| (reading == KernelReading::Blocked).then(|| self.kernel_wait(frame, NO_WORDS)))
@@ -209,7 +209,12 @@ impl<'a> FrameReader<'a> {
     /// from before a restart or the end.
     fn is_left_over(&self, rule: &Rule) -> bool {
         let is_drawn = self.profile.kind == ProgramKind::Agent && rule.region != Region::Cursor;
-        is_drawn && rule.event != RuleEvent::Working && !self.is_raw()
+        is_drawn && rule.event != RuleEvent::Working && !self.may_be_at_its_screen()
+    }
+
+    /// Whether the terminal's modes allow that an agent reads keys at its screen.
+    fn may_be_at_its_screen(&self) -> bool {
+        self.is_raw() || self.profile.may_be_in_line_mode
     }
 
     fn settle(&self) -> Duration {

@@ -1,5 +1,6 @@
 //! Parses TOML into a profile.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use provost_event::AskKind;
@@ -58,6 +59,7 @@ struct Raw {
 #[serde(deny_unknown_fields, default)]
 struct RawComposer {
     waits: Vec<String>,
+    line_mode: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -80,6 +82,7 @@ struct RawProgram {
 #[serde(deny_unknown_fields, default)]
 struct RawStart {
     unattended: Vec<String>,
+    private: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -173,7 +176,9 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Profile, ProfileError> {
         message_end,
         skipped,
         waits,
+        may_be_in_line_mode: raw.composer.line_mode,
         unattended: raw.start.unattended,
+        private: raw.start.private,
         resume: raw.resume,
         channels,
         gateway: raw.gateway,

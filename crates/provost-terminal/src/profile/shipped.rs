@@ -6,8 +6,19 @@ use super::{Profile, parse};
 
 pub(super) const GENERIC: &str = "generic";
 
-pub(super) const NAMES: [&str; 12] = [
-    "codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "cline", "vibe", GENERIC,
+pub(super) const NAMES: [&str; 13] = [
+    "codex",
+    "claude",
+    "gemini",
+    "qwen",
+    "opencode",
+    "aider",
+    "pi",
+    "copilot",
+    "cline",
+    "vibe",
+    "openhands",
+    GENERIC,
     "gateway",
 ];
 
@@ -23,6 +34,7 @@ pub(super) fn text(name: &str) -> Option<&'static str> {
         "copilot" => include_str!("../profiles/copilot.toml"),
         "cline" => include_str!("../profiles/cline.toml"),
         "vibe" => include_str!("../profiles/vibe.toml"),
+        "openhands" => include_str!("../profiles/openhands.toml"),
         GENERIC => include_str!("../profiles/generic.toml"),
         "gateway" => include_str!("../profiles/gateway.toml"),
         _ => return None,

@@ -7,8 +7,19 @@ use provost_terminal::{Profile, ProgramChannel, ProgramKind, StreamFormat};
 fn every_shipped_profile_can_be_read_and_agents_say_how_they_end() {
     let names: Vec<String> = Profile::shipped().into_iter().map(|profile| profile.name).collect();
     let expected = [
-        "codex", "claude", "gemini", "qwen", "opencode", "aider", "pi", "copilot", "cline", "vibe",
-        "generic", "gateway",
+        "codex",
+        "claude",
+        "gemini",
+        "qwen",
+        "opencode",
+        "aider",
+        "pi",
+        "copilot",
+        "cline",
+        "vibe",
+        "openhands",
+        "generic",
+        "gateway",
     ];
     assert_eq!(names, expected);
     for profile in Profile::shipped() {
@@ -97,7 +108,7 @@ fn a_profile_of_ones_own_inherits_and_says_what_is_wrong_with_its_line() {
     wrong(
         "kind = \"plain\"\ninherits = \"unknown\"\n",
         expect![[r#"
-            profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, pi, copilot, cline, vibe, generic, gateway
+            profile `mine` inherits from `unknown`, which isn't one of: codex, claude, gemini, qwen, opencode, aider, pi, copilot, cline, vibe, openhands, generic, gateway
         "#]],
     );
     wrong(
