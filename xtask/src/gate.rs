@@ -23,7 +23,7 @@ pub(crate) fn ci() -> Result<()> {
     );
     // The tests build this program, too, in the same place.
     let again = std::env::current_exe()?;
-    step("what the tests need", needs::programs)?;
+    step("what the tests need", || needs::programs().and_then(|()| needs::restate_server()))?;
     let mut nextest = needs::nextest()?;
     step("format", || must(cargo().args(["fmt", "--all", "--check"])))?;
     step("packages", packages::pack)?;
@@ -53,6 +53,7 @@ pub(crate) fn after_tests() -> Result<()> {
         must(cargo().args(doc).env("RUSTDOCFLAGS", "--cfg docsrs -D warnings"))
     })?;
     step("kill loop", || in_dev(&["kill-loop", "10"]))?;
+    step("chaos", || in_dev(&["chaos", "--minutes", "1"]))?;
     step("overnight", || in_dev(&["overnight", "--minutes", "0.5", "--kill"]))
 }
 

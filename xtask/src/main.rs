@@ -16,11 +16,15 @@ cargo xtask COMMAND
   fix-the-bug       run the demo: a scripted agent repairs a small project in target/fix-the-bug
   ci                check everything: format, lints, packages, tests, documentation, the demo, a short kill loop;
                     installs what the tests need, or says what is missing
+  restate-server    install the engine of the cluster's tests into target/tools/restate, with npm
   release-check     package every crate and build it from its package, as its users would; takes long
   recording         record the demo anew at a terminal: docs/demo.cast and docs/demo.svg, which the README shows
 
   approval-latency [N]
                     how soon an approval from another process is acted on: median and 99th percentile of N (default 200)
+  chaos [--minutes M] [--seed S]
+                    kill -9 nodes and workers of a cluster on this machine for M minutes (default 5) while runs work on it,
+                    check that each ends once, no entry is lost or doubled, no limit passed, nothing done twice unsaid
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
   kill-matrix [--scenario NAME] [--every K]
                     kill -9 runs before and after every transaction of theirs, resume each, check its log
@@ -39,9 +43,10 @@ fn main() -> Result<()> {
         ["fix-the-bug"] => example::fix_the_bug(),
         ["ci"] => gate::ci(),
         [gate::AFTER_TESTS] => gate::after_tests(),
+        ["restate-server"] => needs::restate_server(),
         ["release-check"] => packages::release_check(),
         ["recording"] => recording::recording(),
-        ["approval-latency" | "kill-loop" | "kill-matrix" | "overnight", ..] => in_dev(&args),
+        ["approval-latency" | "chaos" | "kill-loop" | "kill-matrix" | "overnight", ..] => in_dev(&args),
         ["wire-check", rest @ ..] => wire_check::run(rest),
         ["--help" | "-h" | "help"] | [] => {
             print!("{USAGE}");

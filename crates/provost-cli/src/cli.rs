@@ -1,6 +1,7 @@
 //! The arguments of commands.
 
 mod act;
+mod cluster;
 mod external;
 mod look;
 mod manage;
@@ -15,6 +16,9 @@ mod store;
 pub(crate) use act::{
     ActArgs, ApprovalsArgs, ApproveArgs, CancelArgs, DenyArgs, GoalCommand, GoalShowArgs, ReprioritizeArgs,
     SayArgs,
+};
+pub(crate) use cluster::{
+    ClusterCommand, ClusterDownArgs, ClusterInstallArgs, ClusterStatusArgs, ClusterUpArgs, WorkerArgs,
 };
 pub(crate) use external::{
     AttachArgs, ChannelArg, ExecArgs, GatewayArgs, ProfileCommand, ProfileMarkArgs, ProfileRecordArgs,

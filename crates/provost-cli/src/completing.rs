@@ -5,12 +5,14 @@
 
 use std::ffi::OsStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::CommandFactory as _;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use provost_config::{Folders, Profiles, Request, Scope, Settled, load};
 use provost_harness::{Backend, RunQuery, RunSummary, ServiceRecord};
+use tokio::time::timeout;
 
 use crate::commands::{Cli, find};
 use crate::render::{one_line, visible};
@@ -25,6 +27,8 @@ pub(crate) const VARIABLE: &str = "PROVOST_COMPLETE";
 const RUNS_MAX: usize = 50;
 const GOAL_WIDTH: usize = 60;
 const LAST: &str = "last";
+/// How long runs are looked for.
+const LOOK_MAX: Duration = Duration::from_secs(1);
 
 /// Answers a shell that asks for completions; false if none does.
 pub(crate) fn answer() -> bool {
@@ -138,7 +142,9 @@ fn with_backend<F: Future<Output = Option<Vec<Word>>>>(
 ) -> Option<Vec<Word>> {
     let place = state_dir(&settled()?.settings, &Folders::of_platform().ok()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async { look(place.open_to_read().ok()?).await })
+    let look = async { look(place.open_to_read().await.ok()?).await };
+    // A shell waits for it.
+    runtime.block_on(async { timeout(LOOK_MAX, look).await.ok()? })
 }
 
 async fn newest_runs(backend: Arc<dyn Backend>) -> Option<Vec<Word>> {

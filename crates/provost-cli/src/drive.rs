@@ -5,7 +5,9 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::Either;
 use provost_engine::RunEvent;
 use provost_event::{
     ActorKey, Budget, ConversationEntry, Entry, Exhausted, LifecycleEntry, Outcome, PauseReason, Paused,
@@ -27,6 +29,7 @@ use crate::output::{self, tell};
 use crate::render::{Progress, Stopped, hanging, safe, summary};
 use crate::signals::{Caught, Signals};
 use crate::stands_for::StandsFor;
+use crate::unattended::works_for_server;
 use crate::watcher::Watcher;
 use provost_runtime::{StateDir, complaints, keep};
 use provost_view::AgentGoal;
@@ -40,6 +43,24 @@ const LAST_ENTRIES: u64 = 100;
 /// Tells other processes what models are writing, as far as that is possible: the log has all of it later.
 async fn tell_live(watcher: Arc<Watcher>, socket: PathBuf) -> Infallible {
     let _ = watcher.live().serve(&socket).await;
+    std::future::pending().await
+}
+
+/// How long a worker may take to take a run up until the user is told that none has.
+const TAKEN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Says so if no worker takes the run up.
+async fn tell_if_untaken(backend: Arc<dyn Backend>, run: RunId) -> Infallible {
+    tokio::time::sleep(TAKEN_WITHIN).await;
+    let is_active = run_state(&*backend, run)
+        .await
+        .is_ok_and(|state| state.is_some_and(|state| state.outcome().is_none()));
+    if is_active && matches!(backend.holder(run).await, Ok(None)) {
+        tell(
+            "note: no worker has taken the run: is one running with the label of this machine? `provost worker` is one, and its \
+             output says why it doesn't take a run",
+        );
+    }
     std::future::pending().await
 }
 
@@ -107,7 +128,15 @@ impl Work {
         }
         let asking = self.asking.clone();
         let messages = Messages { backend: self.backend.clone(), watcher: self.watcher.clone(), run };
-        let told = tell_live(self.watcher.clone(), live_socket(&self.place.live(), run));
+        if self.is_followed() && works_for_server() {
+            // Workers go on with it.
+            return Ok(Exit::Done);
+        }
+        // What is followed here, others tell of.
+        let told = match self.is_followed() {
+            true => Either::Left(tell_if_untaken(self.backend.clone(), run)),
+            false => Either::Right(tell_live(self.watcher.clone(), live_socket(&self.place.live(), run))),
+        };
         let besides = async move {
             tokio::select! {
                 told = told => match told {},
@@ -126,7 +155,7 @@ impl Work {
         let Came::To(outcome) = came else {
             self.watcher.close();
             self.tell_of_observers();
-            tell(&format!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}"));
+            tell(&self.left_at_once());
             self.end_leftovers().await;
             return Ok(Exit::Cancelled);
         };
@@ -157,6 +186,28 @@ impl Work {
             Some(own) => own,
             None => self.report().exit(&outcome),
         })
+    }
+
+    /// Whether workers of an engine perform the run's effects, and this process only follows it.
+    fn is_followed(&self) -> bool {
+        !self.backend.performs_here()
+    }
+
+    /// What becomes of a run that is no longer waited for.
+    fn left_at_once(&self) -> String {
+        let run = self.harness.run_id();
+        if self.is_followed() {
+            return format!(
+                "no longer followed: it is suspended once its workers have heard of that\nlook with: provost show {run}"
+            );
+        }
+        format!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}")
+    }
+
+    /// Leaves the run to the workers of an engine.
+    pub(crate) fn leave(self) -> RunId {
+        self.watcher.close();
+        self.harness.run_id()
     }
 
     fn report(&self) -> Report<'_> {
@@ -194,6 +245,7 @@ impl Work {
                 Next::Turn(TurnState::Done(Outcome::Paused { why: PauseReason::Asked { .. } }))
                     if asked.is_none()
                         && self.pending_stop == PendingStop::Outlived
+                        && !self.is_followed()
                         && was_told_to_suspend(&*self.backend, self.harness.run_id()).await? =>
                 {
                     self.pending_stop = PendingStop::None;
@@ -216,6 +268,9 @@ impl Work {
 
     /// Records how observers fared, and reports what went wrong with them. The run isn't affected.
     fn tell_of_observers(&self) {
+        if self.is_followed() {
+            return;
+        }
         let reports = self.harness.observer_reports();
         let mut warnings = complaints(&reports);
         if let Err(error) = keep(&self.place.observers(), self.harness.run_id(), SystemClock.now(), &reports)

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
 use provost_backend::Damage;
-use provost_config::{Folders, Settings};
+use provost_config::{EngineUrl, Folders, Settings};
 use provost_event::{Permission, RunPolicy};
 use provost_runtime::{Notice, StateDir, Variables, holds_secret};
 
@@ -13,9 +13,23 @@ use crate::output::tell;
 /// What the process was started with, read before its secrets are hidden.
 static STARTED_WITH: OnceLock<Variables> = OnceLock::new();
 
+/// The engine that the command line names.
+static ENGINE: OnceLock<EngineUrl> = OnceLock::new();
+/// The variable of that setting.
+const ENGINE_VARIABLE: &str = "PROVOST_ENGINE_URL";
+
+/// From now on the settings name this engine, here and in processes that are started to work on runs.
+pub(crate) fn use_engine(engine: &EngineUrl) {
+    let _ = ENGINE.set(engine.clone());
+}
+
 /// The process's environment, as it was at the start.
 pub(crate) fn variables() -> Variables {
-    STARTED_WITH.get_or_init(read_variables).clone()
+    let mut variables = STARTED_WITH.get_or_init(read_variables).clone();
+    if let Some(engine) = ENGINE.get() {
+        variables.insert(ENGINE_VARIABLE.to_owned(), engine.to_string());
+    }
+    variables
 }
 
 /// Keeps the values of variables that by their names hold secrets from the agent's own commands, which could read
@@ -32,7 +46,7 @@ fn read_variables() -> Variables {
 
 /// Where runs are kept, by `settings` or the platform.
 pub(crate) fn state_dir(settings: &Settings, folders: &Folders) -> StateDir {
-    StateDir::new(settings, folders, tell_notice)
+    StateDir::new(settings, folders, tell_notice).with_engine(settings, &variables())
 }
 
 fn tell_notice(notice: &Notice) {

@@ -39,6 +39,7 @@ mod approved;
 mod contradictions;
 mod declare;
 mod document;
+mod engine;
 mod errors;
 mod exec;
 mod file;
@@ -75,6 +76,7 @@ pub use approved::{Kept, keep_approved};
 pub use document::{
     SettingInfo, ShortFile, ShortSandbox, declared, init_file, reference, schema, short_file,
 };
+pub use engine::{ENGINE_ADMIN_PORT, EngineBlobs, EngineSettings, EngineUrl, engine_label};
 pub use errors::{ConfigError, Problem, Problems, Source, Spot};
 pub use exec::{DetachKey, ExecSettings};
 pub use flow::FlowFile;

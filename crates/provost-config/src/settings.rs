@@ -7,6 +7,7 @@ use provost_event::{Budget, Effort, Limits, SpawnBudget};
 
 use crate::agent::Agent;
 use crate::declare::{Setting, SettingDefault};
+use crate::engine::EngineSettings;
 use crate::errors::{Problem, Problems, Source};
 use crate::exec::ExecSettings;
 use crate::gateway::GatewaySettings;
@@ -93,6 +94,8 @@ pub struct Settings {
     pub gateway: GatewaySettings,
     /// Who is told when a run needs the user or has stopped.
     pub notify: NotifySettings,
+    /// The engine that runs are kept in, if they aren't kept on this machine.
+    pub engine: EngineSettings,
     /// Whether a run's status is reported to the terminal that Provost runs in.
     pub terminal_reports: bool,
 }
@@ -147,6 +150,7 @@ impl Settings {
             exec: ExecSettings::default(),
             gateway: GatewaySettings::default(),
             notify: NotifySettings::default(),
+            engine: EngineSettings::default(),
             terminal_reports: true,
         }
     }

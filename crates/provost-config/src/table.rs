@@ -7,6 +7,7 @@ use provost_event::Effort;
 
 use super::Settings;
 use super::declare::{From, Kind, Setting, SettingDefault};
+use super::engine::{ENGINE, ENGINE_WORDS};
 use super::exec::{EXEC, EXEC_WORDS, TERMINAL_WORDS};
 use super::gateway::{GATEWAY, GATEWAY_WORDS};
 use super::goal::{GOAL, GOAL_WORDS};
@@ -56,6 +57,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("notify", NOTIFY_WORDS),
     ("terminal", TERMINAL_WORDS),
     ("store", "Where Provost keeps its runs."),
+    ("engine", ENGINE_WORDS),
     ("trace", "Where else a run is told of, as it goes. A project's file may set none of it."),
 ];
 
@@ -69,7 +71,7 @@ pub(crate) const COUNT_MAX: u64 = 1_000;
 
 /// All settings, section by section.
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting<Settings>> + Clone {
-    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, SANDBOX, EXEC, GATEWAY, NOTIFY, AROUND]
+    [WORK, RETRIES, GOAL, LIMITS, PERMISSIONS, TOOLS, SANDBOX, EXEC, GATEWAY, NOTIFY, AROUND, ENGINE]
         .into_iter()
         .flatten()
 }

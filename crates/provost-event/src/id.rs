@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
+use std::io::Write as _;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Crockford's base 32 in lower case: no `i`, `l`, `o`, `u`, so that an id can be read aloud.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const RUN_ID_CHARS: u32 = 12;
+/// A run's letters, a dot, and the ten digits of the largest number.
+const SESSION_ID_BYTES_MAX: usize = RUN_ID_CHARS as usize + 1 + 10;
 
 /// A text isn't a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,7 +110,13 @@ impl SessionId {
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.run, self.agent)
+        // In one piece, so that a string of it is allocated once.
+        let mut text = [0; SESSION_ID_BYTES_MAX];
+        let mut left = &mut text[..];
+        write!(left, "{}.{}", self.run, self.agent).map_err(|_| fmt::Error)?;
+        let length = SESSION_ID_BYTES_MAX - left.len();
+        let text = text.get(..length).and_then(|text| str::from_utf8(text).ok());
+        f.write_str(text.ok_or(fmt::Error)?)
     }
 }
 

@@ -161,7 +161,8 @@ impl AgentHarness {
         }
         // An interrupted run continues as soon as its lease is acquired.
         let agents = live.iter().chain([&root_actor]).collect::<Vec<_>>();
-        let remade = Self::remake_worktrees(&agents).await?;
+        let remade =
+            if backend.performs_here() { Self::remake_worktrees(&agents).await? } else { Vec::new() };
         let mut harness = self.claim(run, reported, seen).await?;
         harness.remade = remade;
         harness.tell_of_remade().await?;
@@ -430,6 +431,15 @@ impl Harness {
         if told.is_err() {
             tracing::warn!(actor = %record.actor, seq = %record.seq, "the callback panicked at an entry");
         }
+    }
+
+    /// Releases the run as it is, to be opened again. When this returns, none of its effects run here any more, and another
+    /// process may serve it.
+    ///
+    /// # Cancellation
+    /// Dropping the future releases the run soon.
+    pub async fn release(self) {
+        self.serving.release().await;
     }
 
     /// What each observer has got since the run was started, opened or resumed here.

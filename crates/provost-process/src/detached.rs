@@ -1,6 +1,7 @@
 //! A program that outlives this process: no guard ends it.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::time::Duration;
 
@@ -154,6 +155,32 @@ impl BackgroundProcess {
     pub async fn wait(&mut self) -> io::Result<Option<i32>> {
         Ok(self.child.wait().await?.code())
     }
+}
+
+/// No input; standard output and error are a file.
+#[derive(Debug)]
+pub struct IntoFile {
+    /// The file, open for appending.
+    pub file: File,
+}
+
+/// Starts a program in a session of its own, without a guard, whose output goes to a file. It outlives this process,
+/// however that ends, and is no leftover of it. [`Launch::confinement`] has no effect.
+///
+/// # Errors
+/// When it couldn't be started. Always where processes have no start times (off Linux).
+///
+/// # Panics
+/// Outside of a tokio runtime with I/O enabled.
+pub fn start_into_file(launch: &Launch<IntoFile>) -> Result<ProcessIdentity, SpawnError> {
+    let error = |source: io::Error| SpawnError::new(launch, source);
+    let file = launch.stdio.file.try_clone().map_err(error)?;
+    let mut child = crate::launch::start_apart_from_this(launch, HeardOutput::InFile(file)).map_err(error)?;
+    child.id().and_then(ProcessIdentity::of).ok_or_else(|| {
+        // Without a start time it couldn't be told from a later process, so it isn't left running.
+        let _ = child.start_kill();
+        error(io::ErrorKind::Unsupported.into())
+    })
 }
 
 /// No input and no output; of the error output it is heard what comes in the first moment.

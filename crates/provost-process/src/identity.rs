@@ -1,5 +1,6 @@
 //! Processes that don't belong to this one: which they are, and how to end them.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,6 +18,21 @@ impl ProcessIdentity {
     #[must_use]
     pub fn own() -> Option<Self> {
         Self::of(std::process::id())
+    }
+
+    /// The living processes that were started with this argument, by any user whose arguments this process may read.
+    /// None off Linux.
+    #[must_use]
+    pub fn with_argument(argument: &OsStr) -> Vec<Self> {
+        #[cfg(target_os = "linux")]
+        {
+            crate::leftover::with_argument(argument).collect()
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = argument;
+            Vec::new()
+        }
     }
 
     /// The living process with this id.

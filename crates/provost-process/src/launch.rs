@@ -20,12 +20,14 @@ pub(crate) use platform::*;
 pub use platform::{run_attached, run_helper};
 
 /// Which output of a program that outlives this process is heard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum HeardOutput {
     Standard,
     /// The error output is that of this process.
     StandardBesideOwnErrors,
     Errors,
+    /// None: both outputs are this file.
+    InFile(std::fs::File),
 }
 
 /// A program to start. `C` is what it is connected to: [`Stdio`] for [`run`](crate::run), [`OpenPipes`] for

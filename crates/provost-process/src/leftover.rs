@@ -151,17 +151,22 @@ fn end_processes(_noted: &[Process]) -> usize {
 #[cfg(target_os = "linux")]
 use linux::end_processes;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{all, end_tree, kill, living_process as living, process, signal, started_of};
+pub(crate) use linux::{
+    all, end_tree, kill, living_process as living, process, signal, started_of, with_argument,
+};
 
 #[cfg(target_os = "linux")]
 mod linux {
     use std::collections::HashSet;
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
     use std::thread;
     use std::time::Duration;
 
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+    use crate::ProcessIdentity;
     use crate::pty::kernel::{Process, Stat, stat};
 
     /// Rounds until no process is left: a process forked meanwhile is found in the next round.
@@ -289,6 +294,15 @@ mod linux {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         numbers.filter_map(|pid| stat(&format!("/proc/{pid}/stat")))
+    }
+
+    /// The living processes that were started with `argument`.
+    pub(crate) fn with_argument(argument: &OsStr) -> impl Iterator<Item = ProcessIdentity> {
+        all().filter(Stat::lives).map(|stat| stat.process).filter_map(move |process| {
+            let line = fs::read(format!("/proc/{}/cmdline", process.pid)).ok()?;
+            let has_it = line.split(|byte| *byte == 0).skip(1).any(|word| word == argument.as_bytes());
+            has_it.then_some(ProcessIdentity { pid: process.pid, started: process.started })
+        })
     }
 
     pub(crate) fn kill(process: Process) -> bool {

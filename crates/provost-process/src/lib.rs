@@ -100,8 +100,8 @@ mod sweep;
 pub use ancestry::{Descent, descent, descent_of, mark_descendants};
 pub use capture::Captured;
 pub use detached::{
-    BackgroundProcess, Begun, Detached, FirstErrors, FirstLine, OpeningLine, start_detached,
-    start_in_background, start_on_its_own,
+    BackgroundProcess, Begun, Detached, FirstErrors, FirstLine, IntoFile, OpeningLine, start_detached,
+    start_in_background, start_into_file, start_on_its_own,
 };
 pub use drain::OutputWatch;
 pub use env::{allowed_env, helper_env, inherited_env};

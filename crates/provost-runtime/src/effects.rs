@@ -8,6 +8,7 @@ use provost_event::{Channel, Metering, ModelPolicy};
 use provost_harness::Models;
 use provost_terminal::Profile;
 
+use crate::engine::EngineSetup;
 use crate::gateway::GatewaySetup;
 use crate::observers::telemetry;
 use crate::{
@@ -82,7 +83,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
             &settled.settings.tools.env,
             (gateway, &settled.settings.notify, servers(&settled, folder, &variables))
         ),
-        settled.settings.keep_running_max_ms,
+        (settled.settings.keep_running_max_ms, engine(&settled, &variables)),
         policy(&settled.settings, &team, folder, &folder.join("worktrees")),
         toml.contains("[agent]").then(|| told(&settled.settings, &team, folder)),
         StateDir::new(&settled.settings, &folders, |_| {}).observers(),
@@ -93,6 +94,13 @@ fn comes_of(toml: &str, folder: &Path) -> String {
         providers.keys.keys(),
         providers.facts("mine/big"),
     )
+}
+
+/// How the engine is reached, and what workers and `cluster up` take of the settings themselves.
+fn engine(settled: &Settled, variables: &Variables) -> String {
+    let settings = &settled.settings.engine;
+    let setup = EngineSetup::of(settings, Path::new("/state"), variables).map(|setup| setup.told());
+    format!("{setup:?} {:?} {:?}", settings.labels, settings.server)
 }
 
 /// Its MCP servers, and above which cost their tools are searched for.
@@ -167,6 +175,7 @@ fn every_setting_changes_what_a_run_gets() {
             }
             _ if setting.section == "goal" => "condition = \"x\"\n",
             "model" if setting.section == "hooks" => "import = [\"claude\"]\n",
+            name if setting.section == "engine" && name != "url" => "url = \"restate://10.0.0.9\"\n",
             "otlp_headers_env" | "otlp_content" => "otlp_endpoint = \"http://127.0.0.1:1\"\n",
             _ => "",
         };

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use provost_config::{ConfigError, Problems};
-use provost_harness::BackendError;
+use provost_harness::{BackendError, HarnessError};
 
 /// Why something can't be done as it is requested, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +48,26 @@ pub enum RuntimeError {
         /// Why.
         source: BackendError,
     },
+    /// The engine can't be reached.
+    #[error("no way to the engine {url}")]
+    Engine {
+        /// Where it is.
+        url: String,
+        /// Why.
+        source: BackendError,
+    },
+    /// No address of this machine can be listened on for the engine's.
+    #[error("can't listen on 127.0.0.1 for the way to the engine")]
+    Route {
+        /// Why.
+        source: io::Error,
+    },
+    /// The backend has failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// A run can't be opened.
+    #[error(transparent)]
+    Harness(#[from] HarnessError),
     /// A file beside the store can't be written.
     #[error("can't write {}", path.display())]
     Write {

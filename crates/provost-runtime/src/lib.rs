@@ -14,6 +14,7 @@ mod context;
 mod default_limit;
 #[cfg(test)]
 mod effects;
+mod engine;
 mod error;
 mod external;
 mod gateway;
@@ -40,6 +41,9 @@ pub use again::choose_again;
 pub use choose::{Choosing, Chosen, Wanted, choose_model, retiring, words};
 pub use context::{Programs, RunContext, power};
 pub use default_limit::{UNPRICED_REMEDY, default_limit, unpriced_beside_priced, unpriced_in_words};
+pub use engine::{
+    EngineConnection, EngineWorker, Listening, RunningWorker, WorkerEndpoint, WorkerNotice, shared_listener,
+};
 pub use error::{Notice, Refusal, RuntimeError};
 pub use external::{
     Manner, Wanted as WantedProgram, external_policy, is_program, metering_of, passed, profile_of,

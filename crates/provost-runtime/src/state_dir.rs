@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use provost_backend::{Damage, EmbeddedBackend};
+use provost_cluster::LocalCluster;
 use provost_config::{Folders, Settings, Skills, TrustStore, home_folder};
 use provost_event::RunId;
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
-    AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, ModelGateway, Models, NoPower, Power,
-    Sandbox, ServiceStarter, Services, SystemClock, confine_own_git,
+    AgentHarness, Backend, BackendError, HarnessDeps, MaskedPaths, ModelGateway, Models, NoPower, Observers,
+    Power, Sandbox, ServiceStarter, Services, SystemClock, confine_own_git,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_mcp_client::McpServers;
@@ -17,11 +18,13 @@ use provost_sandbox::{LocalSandbox, Places, SandboxOptions};
 use provost_sqlite::SqliteStore;
 use provost_tools::{BackgroundJobs, Jobs, Shell, Terminal, UseSkill, builtin};
 
-use crate::external;
-use crate::{Notice, RunContext, RuntimeError, SeenFile, Variables};
+use crate::engine::{EngineSetup, local_cluster};
+use crate::{EngineConnection, Notice, Refusal, RunContext, RuntimeError, SeenFile, Variables, external};
 
 const SERVER_SOCKET: &str = "server.sock";
 const SERVER_TOKEN: &str = "server.token";
+/// What stands before these names where runs are kept in an engine.
+const ENGINE_SERVER: &str = "engine-";
 const SERVER_KEYS: &str = "server-keys";
 /// The folder with what users were told of runs.
 const NOTIFIED: &str = "notified";
@@ -43,6 +46,8 @@ const JOBS: &str = "jobs";
 const SERVICES: &str = "services";
 
 const PROGRAM: &str = "provost";
+/// The folder with the engine's server, where it was installed.
+const ENGINE_PROGRAM: &str = "engine";
 
 /// The command of the program that supervises a service. Its argument is the path of the service's record.
 pub const SUPERVISE: &str = "supervise-service";
@@ -50,6 +55,8 @@ pub const SUPERVISE: &str = "supervise-service";
 /// Where runs are kept.
 pub struct StateDir {
     folder: PathBuf,
+    /// The engine that keeps the runs, if the store in the folder doesn't.
+    engine: Option<EngineSetup>,
     report: fn(&Notice),
 }
 
@@ -57,7 +64,47 @@ impl StateDir {
     /// The folder that `settings` or the platform say. `report` gets what the user should be told.
     #[must_use]
     pub fn new(settings: &Settings, folders: &Folders, report: fn(&Notice)) -> Self {
-        Self { folder: settings.state_dir.clone().unwrap_or_else(|| folders.state.clone()), report }
+        let folder = settings.state_dir.clone().unwrap_or_else(|| folders.state.clone());
+        Self { folder, engine: None, report }
+    }
+
+    /// The same, where runs are kept in the engine that `settings` name, if they do. `variables` have what its access needs.
+    #[must_use]
+    pub fn with_engine(mut self, settings: &Settings, variables: &Variables) -> Self {
+        self.engine = EngineSetup::of(&settings.engine, &self.folder, variables);
+        self
+    }
+
+    /// Where the engine is that keeps the runs; `None` if the store in this folder does.
+    #[must_use]
+    pub fn engine(&self) -> Option<String> {
+        self.engine.as_ref().map(EngineSetup::url)
+    }
+
+    /// A way to the engine on which runs can be served.
+    ///
+    /// # Errors
+    /// When the settings name none, or it can't be reached.
+    pub async fn connect(&self) -> Result<EngineConnection, RuntimeError> {
+        match &self.engine {
+            Some(engine) => engine.connect().await,
+            None => {
+                Err(Refusal::new("no engine is set", "give --engine restate://HOST:PORT, or set engine.url")
+                    .into())
+            }
+        }
+    }
+
+    /// The cluster on this machine.
+    #[must_use]
+    pub fn cluster(&self) -> LocalCluster {
+        local_cluster(&self.folder)
+    }
+
+    /// The folder for what is installed for that cluster.
+    #[must_use]
+    pub fn engine_program(&self) -> PathBuf {
+        self.folder.join(ENGINE_PROGRAM)
     }
 
     /// The skills that agents in `workspace` may use.
@@ -77,15 +124,19 @@ impl StateDir {
     ///
     /// # Errors
     /// When that can't be done.
-    pub fn open(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
-        Ok(self.open_store()?)
+    pub async fn open(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
+        match &self.engine {
+            Some(engine) => engine.follow().await,
+            None => Ok(self.open_store()?),
+        }
     }
 
     /// The same, to import and remove runs, which its store does itself.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As [`open`](Self::open); also where runs are kept in an engine.
     pub fn open_store(&self) -> Result<Arc<EmbeddedBackend>, RuntimeError> {
+        self.must_be_store()?;
         let path = self.folder.join(DATABASE);
         let open = || self.backend_over(SqliteStore::open(&path)?);
         Ok(opened(open().map_err(|source| self.not_opened(source))?))
@@ -95,16 +146,22 @@ impl StateDir {
     ///
     /// # Errors
     /// When there is nothing that can be read.
-    pub fn open_to_read(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
-        Ok(opened(self.read_only()?))
+    pub async fn open_to_read(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
+        match &self.engine {
+            Some(engine) => engine.follow().await,
+            None => Ok(opened(self.read_only()?)),
+        }
     }
 
     /// The same, to show logs: of a damaged one the part before the damage, and then an error.
     ///
     /// # Errors
     /// As [`open_to_read`](Self::open_to_read).
-    pub fn open_to_show(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
-        Ok(opened(self.read_only()?.noting_damage()))
+    pub async fn open_to_show(&self) -> Result<Arc<dyn Backend>, RuntimeError> {
+        match &self.engine {
+            Some(engine) => engine.follow().await,
+            None => Ok(opened(self.read_only()?.noting_damage())),
+        }
     }
 
     fn read_only(&self) -> Result<EmbeddedBackend, RuntimeError> {
@@ -131,13 +188,28 @@ impl StateDir {
     }
 
     /// The database.
-    pub fn database(&self) -> PathBuf {
-        self.folder.join(DATABASE)
+    ///
+    /// # Errors
+    /// When runs are kept in an engine.
+    pub fn database(&self) -> Result<PathBuf, RuntimeError> {
+        self.must_be_store()?;
+        Ok(self.folder.join(DATABASE))
+    }
+
+    fn must_be_store(&self) -> Result<(), Refusal> {
+        let Some(engine) = &self.engine else { return Ok(()) };
+        let what = format!(
+            "this works on the store of this machine, and runs are kept in the engine {}",
+            engine.url()
+        );
+        let hint =
+            "`export` writes a run of the engine to a file; docs/cluster.md says how an engine is backed up";
+        Err(Refusal::new(what, hint))
     }
 
     /// Bytes of the database.
     pub fn bytes(&self) -> u64 {
-        std::fs::metadata(self.database()).map_or(0, |facts| facts.len())
+        std::fs::metadata(self.folder.join(DATABASE)).map_or(0, |facts| facts.len())
     }
 
     /// Removes a run's files beside the store: transcripts for hooks, recordings, reports on observers. Returns
@@ -152,7 +224,7 @@ impl StateDir {
     /// The one that the record of a service is in.
     #[must_use]
     pub fn of_service(record: &Path, report: fn(&Notice)) -> Option<Self> {
-        Some(Self { folder: record.parent()?.parent()?.to_owned(), report })
+        Some(Self { folder: record.parent()?.parent()?.to_owned(), engine: None, report })
     }
 
     /// The services that agents have started.
@@ -176,19 +248,25 @@ impl StateDir {
         &self.folder
     }
 
+    /// A server over the runs of an engine isn't the one over those of this machine.
+    fn of_server(&self, name: &str) -> PathBuf {
+        let prefix = if self.engine.is_some() { ENGINE_SERVER } else { "" };
+        self.folder.join(format!("{prefix}{name}"))
+    }
+
     /// The Unix socket of a server over these runs.
     pub fn server_socket(&self) -> PathBuf {
-        self.folder.join(SERVER_SOCKET)
+        self.of_server(SERVER_SOCKET)
     }
 
     /// The file with that server's token, while it runs.
     pub fn server_token(&self) -> PathBuf {
-        self.folder.join(SERVER_TOKEN)
+        self.of_server(SERVER_TOKEN)
     }
 
     /// Where a server keeps idempotency keys.
     pub fn server_keys(&self) -> PathBuf {
-        self.folder.join(SERVER_KEYS)
+        self.of_server(SERVER_KEYS)
     }
 
     /// Which runs the user has looked at.
@@ -264,6 +342,7 @@ impl StateDir {
             profiles: around.programs.profiles,
             gateway: gateway.map(|gateway| Arc::new(gateway) as Arc<dyn ModelGateway>),
             masked: Arc::clone(&masked),
+            private: Arc::default(),
             streams: around.streams,
         });
         let jobs = BackgroundJobs::in_folder(self.folder.join(JOBS));
@@ -286,7 +365,11 @@ impl StateDir {
             confine_own_git(&sandbox);
         }
         let told = (self.folder.join(NOTIFIED), Arc::clone(&around.redactor), self.report);
-        let observers = around.notifying.observed(around.observers, Arc::clone(&backend), told);
+        // The process that performs the effects tells of them, once.
+        let observers = match backend.performs_here() {
+            true => around.notifying.observed(around.observers, Arc::clone(&backend), told),
+            false => Observers::new(),
+        };
         AgentHarness::new(HarnessDeps {
             external: Arc::new(drivers),
             callback: around.callback,

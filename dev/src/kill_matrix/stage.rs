@@ -59,6 +59,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
         profiles: Vec::new(),
         gateway: None,
         masked: Arc::default(),
+        private: Arc::default(),
         streams: None,
     });
     let harness = AgentHarness::new(HarnessDeps {

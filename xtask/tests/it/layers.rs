@@ -14,10 +14,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("provost-process", &["provost-event"]),
     ("provost-terminal", &["provost-event", "provost-process"]),
     ("provost-harness", &["provost-engine", "provost-event", "provost-process"]),
+    // Nodes of an engine and workers, as processes of this machine.
+    ("provost-cluster", &["provost-process"]),
     ("provost-llm", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-tools", &["provost-event", "provost-harness", "provost-process", "provost-terminal"]),
     ("provost-backend", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-sqlite", &["provost-backend", "provost-engine", "provost-event", "provost-harness"]),
+    ("provost-restate", &["provost-engine", "provost-event", "provost-harness"]),
     ("provost-mcp-client", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-hooks", &["provost-engine", "provost-event", "provost-harness", "provost-process"]),
     ("provost-sandbox", &["provost-event", "provost-harness", "provost-process"]),
@@ -78,6 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "provost-runtime",
         &[
             "provost-backend",
+            "provost-cluster",
             "provost-config",
             "provost-engine",
             "provost-event",
@@ -89,6 +93,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "provost-mcp-client",
             "provost-power",
             "provost-process",
+            "provost-restate",
             "provost-sandbox",
             "provost-sqlite",
             "provost-telemetry",
@@ -103,6 +108,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "provost-backend",
             // The server that runs over the same store.
             "provost-client",
+            "provost-cluster",
             "provost-config",
             "provost-engine",
             "provost-event",
@@ -198,13 +204,16 @@ fn the_engine_and_the_words_do_nothing() {
 
 #[test]
 fn what_is_foreign_stays_in_its_crate() {
-    let homes: [(&str, &[&str]); 18] = [
+    let homes: [(&str, &[&str]); 21] = [
         ("axum", &["provost-gateway", "provost-mcp-client", "provost-server"]),
         ("maud", &["provost-server"]),
         ("ratatui", &["provost-tui"]),
         ("crossterm", &["provost-tui"]),
         ("reqwest", &["provost-gateway", "provost-llm", "provost-hooks", "provost-telemetry"]),
         ("rusqlite", &["provost-sqlite"]),
+        ("restate-sdk", &["provost-restate"]),
+        ("restate-sdk-shared-core", &["provost-restate"]),
+        ("object_store", &["provost-restate"]),
         ("libc", &["provost-process", "provost-sandbox"]),
         ("clap", &["provost-cli"]),
         ("anyhow", &["provost-cli"]),

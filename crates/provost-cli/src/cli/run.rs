@@ -75,6 +75,9 @@ pub(crate) struct RunArgs {
     /// The model that judges, the agent's own if absent; give it again for more, of which most must agree.
     #[arg(long = "judge", value_name = "MODEL", add = completing::models())]
     pub(crate) judges: Vec<String>,
+    /// Only start it, and print its id: workers of the engine work on it.
+    #[arg(long, conflicts_with_all = ["json", "require_verified"])]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) work: WorkArgs,
 }

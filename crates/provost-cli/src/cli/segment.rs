@@ -38,6 +38,9 @@ pub(crate) struct ResumeArgs {
     /// The model's reasoning effort from here on.
     #[arg(long, value_name = "LEVEL", value_parser = EFFORTS)]
     pub(crate) effort: Option<String>,
+    /// Only have it go on: workers of the engine work on it.
+    #[arg(long, conflicts_with_all = ["json", "require_verified"])]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) shown: ShownArgs,
     #[command(flatten)]

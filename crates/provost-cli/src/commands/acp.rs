@@ -18,7 +18,7 @@ use crate::questions::user_name;
 pub(super) async fn acp(_: AcpArgs) -> anyhow::Result<Exit> {
     must_not_be_terminal("provost acp", "an editor starts this command; docs/editors.md says how")?;
     let (place, folders) = place_and_folders()?;
-    let backend = place.open()?;
+    let backend = place.open().await?;
     let work = Arc::new(Unattended { folder: place.folder().to_owned() });
     let options = AcpOptions {
         starts: RunStarts::new(backend.clone(), work, place.server_keys()),

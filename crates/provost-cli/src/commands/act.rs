@@ -151,7 +151,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn reprioritize(args: ReprioritizeArgs) -> anyhow::Result<Exit> {
-    let backend = backend()?;
+    let backend = backend().await?;
     let Target { run, agent } = Target::find(&*backend, &args.run).await?;
     let Some(agent) = agent else {
         let what = format!("`{}` names a run, and a priority is an agent's", args.run);
@@ -284,7 +284,7 @@ struct MeantAgent {
 /// # Errors
 /// [`Refusal`] when there is no such run, or it has no such agent.
 async fn meant(word: &str) -> anyhow::Result<MeantAgent> {
-    let backend = backend()?;
+    let backend = backend().await?;
     let Target { run, agent } = Target::find(&*backend, word).await?;
     if let Some(agent) = agent {
         is_there(&*backend, SessionId { run, agent }).await?;

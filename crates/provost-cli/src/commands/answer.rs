@@ -44,7 +44,7 @@ pub(super) async fn approve(args: ApproveArgs) -> anyhow::Result<Exit> {
         let what = "--pattern says which calls are allowed from now on, and nothing says for how long";
         return Err(Refusal::new(what, "give --for-run or --always too").into());
     }
-    let approvals = ApprovalControl::open()?;
+    let approvals = ApprovalControl::open().await?;
     let question = approvals.question(args.question.as_deref()).await?;
     if let Some(answer) = answer_for_tool(args.answer.as_deref(), &question)? {
         return approvals.answer(&question, answer, "provost approve").await;
@@ -88,7 +88,7 @@ fn answer_for_tool(
 }
 
 pub(super) async fn deny(args: DenyArgs) -> anyhow::Result<Exit> {
-    let approvals = ApprovalControl::open()?;
+    let approvals = ApprovalControl::open().await?;
     let question = approvals.question(args.question.as_deref()).await?;
     let reason = args.reason.join(" ").trim().to_owned();
     approvals.answer(&question, ApprovalAnswer::Deny { reason }, "provost deny").await
@@ -102,13 +102,13 @@ struct ApprovalControl {
 }
 
 impl ApprovalControl {
-    fn open() -> anyhow::Result<Self> {
+    async fn open() -> anyhow::Result<Self> {
         let (folder, variables) = (current_dir()?, variables());
         let (scope, folder) = (Scope::User, folder.as_path());
         let request = Request::new(scope, folder, &variables, available_tools());
         let (loading, folders) = load(&request)?;
         let place = state_dir(&loading.settled()?.settings, &folders);
-        let backend = place.open()?;
+        let backend = place.open().await?;
         Ok(Self { place, backend, user_file: folders.user_file })
     }
 

@@ -21,7 +21,7 @@ const WIDTH: usize = 100;
 const GOAL_WIDTH: usize = 80;
 
 pub(super) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<Exit> {
-    let backend = backend_to_read()?;
+    let backend = backend_to_read().await?;
     let OpenApprovals { runs, unread } = open_approvals(&*backend).await?;
     if args.json {
         for run in &runs {

@@ -30,7 +30,7 @@ pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = state_dir(&settled.settings, &folders);
-    let backend = place.open()?;
+    let backend = place.open().await?;
     let (session, program) = which(&*backend, &args).await?;
     let key = settled.settings.exec.detach_key;
     let (role, what) = match args.read_only {
@@ -44,7 +44,10 @@ pub(super) async fn attach(args: AttachArgs) -> anyhow::Result<Exit> {
     let attaching = Attaching { folder: &folder, session, role, key, asides: Asides::default() };
     let mut signals = Signals::listen()?;
     let left = tokio::select! {
-        left = attaching.converse() => left.map_err(|error| not_there(error, session))?,
+        left = attaching.converse() => match left {
+            Ok(left) => left,
+            Err(error) => return Err(not_there(error, session, &*backend).await),
+        },
         _ = signals.next() => Left::Detached,
     };
     tell(&after(left, session, &name));
@@ -127,13 +130,14 @@ fn terminal(actor: &Actor) -> Option<TerminalState> {
 }
 
 /// An error of the socket, with a hint for the user.
-fn not_there(error: anyhow::Error, session: SessionId) -> anyhow::Error {
-    match error.downcast_ref::<AttachError>() {
-        Some(AttachError::NotThere { .. }) => Refusal::new(
-            format!("the program of {session} has no terminal at this moment"),
-            "it has one from its start to its end, unless it is spoken to by its structured stream",
-        )
-        .into(),
-        _ => error,
-    }
+async fn not_there(error: anyhow::Error, session: SessionId, backend: &dyn Backend) -> anyhow::Error {
+    let Some(AttachError::NotThere { .. }) = error.downcast_ref::<AttachError>() else { return error };
+    let hint = "it has one from its start to its end, unless it is spoken to by its structured stream";
+    let hint = match backend.holder(session.run).await {
+        Ok(Some(holder)) if !backend.performs_here() => {
+            format!("{hint}; {} works on the run, and has it on its machine", holder.by)
+        }
+        _ => hint.to_owned(),
+    };
+    Refusal::new(format!("the program of {session} has no terminal here at this moment"), hint).into()
 }

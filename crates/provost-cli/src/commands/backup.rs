@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::render::{plural, safe, size};
 
 pub(super) fn backup(args: &BackupArgs) -> anyhow::Result<Exit> {
-    let database = place()?.database();
+    let database = place()?.database()?;
     let made = back_up(&database, &args.file)
         .with_context(|| format!("can't back up {} to {}", database.display(), args.file.display()))?;
     let (runs, bytes) = (made.runs.len(), made.bytes);

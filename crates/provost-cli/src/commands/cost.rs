@@ -22,7 +22,7 @@ use crate::render::{safe, terminal_width};
 pub(super) async fn cost(args: CostArgs) -> anyhow::Result<Exit> {
     let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
     let since = args.since.as_deref().map(|when| moment_of(when, SystemClock.now(), &zone)).transpose()?;
-    let backend = backend_to_read()?;
+    let backend = backend_to_read().await?;
     let target = match args.run.as_deref() {
         Some(word) => Some(Target::find(&*backend, word).await?),
         None => None,

@@ -38,7 +38,7 @@ fn boxed_git(state: &RunState) -> anyhow::Result<Option<Arc<dyn Sandbox>>> {
 }
 
 pub(super) async fn diff(args: DiffArgs) -> anyhow::Result<Exit> {
-    let backend = backend_to_read()?;
+    let backend = backend_to_read().await?;
     let Target { run, agent } = Target::find(&*backend, &args.run).await?;
     let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let session = SessionId { run, agent: agent.unwrap_or_default() };

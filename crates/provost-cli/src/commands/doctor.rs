@@ -27,13 +27,13 @@ pub(super) async fn doctor(args: DoctorArgs) -> anyhow::Result<Exit> {
     if !args.store {
         return machine::doctor(args.json);
     }
-    let database = place()?.database();
+    let database = place()?.database()?;
     let found = inspect(&database).with_context(|| {
         let hint = "nothing of it can be read: restore a backup";
         format!("can't check {} ({hint})", database.display())
     })?;
     let salvaged = match &args.salvage {
-        Some(folder) => salvage(&*backend_to_read()?, &found, folder).await?,
+        Some(folder) => salvage(&*backend_to_read().await?, &found, folder).await?,
         None => Vec::new(),
     };
     if args.acknowledge {

@@ -13,9 +13,9 @@ use provost_harness::{Goal, without_keys};
 use provost_terminal::Profile;
 use serde::{Deserialize, Serialize};
 
-use super::backend_to_show;
 use super::run::{Ready, Shape, read_file, read_stdin, tell, with_stdin};
 use super::target::Target;
+use super::{backend_to_show, place};
 use crate::attached::{must_be_terminal, size};
 use crate::cli::{BackgroundArgs, ChannelArg, ExecArgs};
 use crate::exit::{Exit, Refusal};
@@ -37,8 +37,13 @@ pub(super) const IN_BACKGROUND: &str = "work-attended";
 
 pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
     if let Some(run) = &mut args.calls.replay_calls {
-        let backend = backend_to_show()?;
+        let backend = backend_to_show().await?;
         *run = Target::whole_run(&*backend, run, "exec --replay-calls").await?.to_string();
+    }
+    let is_apart = args.unattended && !args.stands_for_program;
+    if let Some(engine) = place()?.engine().filter(|_| !is_apart) {
+        let what = format!("a program at this terminal can't be worked on by workers of the engine {engine}");
+        return Err(Refusal::new(what, UNATTENDED).into());
     }
     if args.unattended {
         return work(args, None).await;

@@ -28,7 +28,7 @@ const AGENTS_MAX: usize = 12;
 
 pub(super) async fn explain(args: ExplainArgs) -> anyhow::Result<Exit> {
     let place = place()?;
-    let backend = place.open_to_read()?;
+    let backend = place.open_to_read().await?;
     let Target { run, agent } = Target::find(&*backend, &args.run).await?;
     let summary = backend.get(run).await?.with_context(|| format!("there is no run {run}"))?;
     let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;

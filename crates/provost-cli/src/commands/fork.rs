@@ -73,7 +73,7 @@ pub(super) async fn fork(args: ForkArgs) -> anyhow::Result<Exit> {
     unlimited.iter().for_each(|note| output::tell(note));
     let observers = observers(&settled, &here, &variables)?;
     let programs = Programs::of(&policy, &settled, &variables)?;
-    let backend = place.open()?;
+    let backend = place.open().await?;
     let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
     tell(&others_at_work(&running, &here, None));
     let signals = Signals::listen().context("can't listen for Ctrl-C")?;
@@ -139,7 +139,7 @@ struct CameFrom {
 
 impl CameFrom {
     async fn find(args: &ForkArgs) -> anyhow::Result<Self> {
-        let backend = super::backend_to_read()?;
+        let backend = super::backend_to_read().await?;
         let Target { run, agent } = Target::find(&*backend, &args.run).await?;
         let state = read_state(&*backend, run).await?;
         if agent.is_none() && state.flow().is_some() {

@@ -41,7 +41,7 @@ pub(super) async fn goal(command: GoalCommand) -> anyhow::Result<Exit> {
 
 /// Refuses a run or an agent without a goal.
 async fn has_one(word: &str) -> anyhow::Result<()> {
-    let backend = backend()?;
+    let backend = backend().await?;
     let Target { run, agent } = Target::find(&*backend, word).await?;
     bound(&*backend, SessionId { run, agent: agent.unwrap_or(0) }).await.map(drop)
 }

@@ -36,7 +36,7 @@ const DAY_WIDTH: usize = "2026-01-01 ".len();
 const UNDER: &str = "    ";
 
 pub(super) async fn logs(args: LogsArgs) -> anyhow::Result<Exit> {
-    let backend = backend_to_show()?;
+    let backend = backend_to_show().await?;
     let target = Target::find(&*backend, &args.run).await?;
     let (run, whose) = (target.run, whose(target, &args)?);
     let keys = backend.actors(run).await?;

@@ -8,6 +8,7 @@ mod approved;
 mod attach;
 mod backup;
 mod check;
+mod cluster;
 mod completions;
 mod cost;
 mod demo;
@@ -45,6 +46,7 @@ mod top;
 mod transfer;
 mod trust;
 mod unattended;
+mod worker;
 
 pub(crate) use self::act::SentMessage;
 pub(crate) use self::exec::in_shell_words;
@@ -57,7 +59,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
-use provost_config::{Folders, Request, Scope, load};
+use provost_config::{EngineUrl, Folders, Request, Scope, load};
 use tracing_subscriber::EnvFilter;
 
 use self::descent::Act;
@@ -65,17 +67,17 @@ pub(crate) use self::descent::mark;
 pub(crate) use self::find::find;
 use crate::cli::{
     AcpArgs, ActArgs, ApprovalsArgs, ApproveArgs, AttachArgs, BackgroundArgs, BackupArgs, CancelArgs,
-    CheckArgs, CostArgs, DemoArgs, DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs, ExportArgs,
-    FlowCommand, ForkArgs, GatewayArgs, GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs, McpCommand,
-    ModelsArgs, PolicyCommand, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs, ResumeArgs,
-    RunArgs, SandboxCommand, SayArgs, SchemaArgs, ServeArgs, ServicesArgs, ShowArgs, SuperviseArgs, TopArgs,
-    TrustArgs, UnattendedArgs,
+    CheckArgs, ClusterCommand, CostArgs, DemoArgs, DenyArgs, DiffArgs, DoctorArgs, ExecArgs, ExplainArgs,
+    ExportArgs, FlowCommand, ForkArgs, GatewayArgs, GoalCommand, ImportArgs, InitArgs, LogsArgs, ManArgs,
+    McpCommand, ModelsArgs, PolicyCommand, ProfileCommand, PruneArgs, PsArgs, ReplayArgs, ReprioritizeArgs,
+    ResumeArgs, RunArgs, SandboxCommand, SayArgs, SchemaArgs, ServeArgs, ServicesArgs, ShowArgs,
+    SuperviseArgs, TopArgs, TrustArgs, UnattendedArgs, WorkerArgs,
 };
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
-use crate::wiring::{leave_store, state_dir, variables};
+use crate::wiring::{leave_store, state_dir, use_engine, variables};
 use provost_harness::Backend;
 use provost_runtime::{SUPERVISE, StateDir, available_tools};
 
@@ -88,8 +90,16 @@ pub(crate) struct Cli {
     /// Let `last` be the newest run of all folders, not of this one.
     #[arg(long, global = true)]
     pub(crate) global: bool,
+    /// Use the runs of this engine, not those of engine.url or of this machine: restate://HOST:PORT, or `local` for the cluster of
+    /// `provost cluster up`.
+    #[arg(long, global = true, value_name = "URL", value_parser = engine)]
+    pub(crate) engine: Option<EngineUrl>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+fn engine(text: &str) -> Result<EngineUrl, String> {
+    text.parse()
 }
 
 const EXIT_STATUSES: &str = "Exit status of run, exec and resume: 0 completed, which says whether anything verified it · 1 failed, \
@@ -137,6 +147,11 @@ pub(crate) enum Command {
     Profile(ProfileCommand),
     /// Serves an API and a page over all runs, on this machine only.
     Serve(ServeArgs),
+    /// Works on the runs of an engine, beside other workers, on this machine or many.
+    Worker(WorkerArgs),
+    /// Starts, ends and shows an engine with workers on this machine.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Is an agent in an editor that speaks the Agent Client Protocol: its sessions are runs.
     Acp(AcpArgs),
     /// Shows all runs in this terminal, live: find what needs you, answer, steer, start.
@@ -220,6 +235,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
     if cli.global {
         find::make_global();
     }
+    if let Some(engine) = &cli.engine {
+        use_engine(engine);
+    }
     let Planned { act, work } = plan(cli.command);
     act.allowed()?;
     let result = work();
@@ -250,6 +268,10 @@ fn plan(command: Command) -> Planned {
         Command::Cost(args) => looks(|| block_on(cost::cost(args))),
         Command::Diff(args) => looks(|| block_on(diff::diff(args))),
         Command::Serve(args) => acts("serve", || block_on(serve::serve(args))),
+        Command::Worker(args) => works("worker", move || worker::worker(args)),
+        Command::Cluster(command) => {
+            planned(cluster::act_of(&command), || block_on(cluster::cluster(command)))
+        }
         Command::Acp(args) => acts("acp", || block_on(acp::acp(args))),
         Command::Top(args) => acts("top", move || top::top(&args)),
         Command::Attach(args) => acts("attach", || block_on(attach::attach(args))),
@@ -346,18 +368,18 @@ fn trace() -> anyhow::Result<()> {
 }
 
 /// Opens the backend that the user's settings name.
-fn backend() -> anyhow::Result<Arc<dyn Backend>> {
-    Ok(place()?.open()?)
+async fn backend() -> anyhow::Result<Arc<dyn Backend>> {
+    Ok(place()?.open().await?)
 }
 
 /// The same, to show logs: of a damaged one the part before the damage.
-fn backend_to_show() -> anyhow::Result<Arc<dyn Backend>> {
-    Ok(place()?.open_to_show()?)
+async fn backend_to_show() -> anyhow::Result<Arc<dyn Backend>> {
+    Ok(place()?.open_to_show().await?)
 }
 
 /// Opens the backend to read only, also where it can't be written.
-fn backend_to_read() -> anyhow::Result<Arc<dyn Backend>> {
-    Ok(place()?.open_to_read()?)
+async fn backend_to_read() -> anyhow::Result<Arc<dyn Backend>> {
+    Ok(place()?.open_to_read().await?)
 }
 
 /// Where runs are kept, by the user's settings.

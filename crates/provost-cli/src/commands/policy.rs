@@ -37,7 +37,7 @@ pub(super) async fn policy(command: PolicyCommand) -> anyhow::Result<Exit> {
     let request = Request { file, ..Request::new(Scope::Project, &folder, &variables, available_tools()) };
     let settled = load(&request)?.0.settled()?;
     let places = place()?;
-    let backend = places.open_to_read()?;
+    let backend = places.open_to_read().await?;
     let runs = wanted(&*backend, &args).await?;
     let mut test = Backtest::new(&settled.settings, places.places(variables));
     for run in runs {

@@ -44,7 +44,7 @@ fn no_runs() -> String {
 pub(super) async fn ps(args: PsArgs) -> anyhow::Result<Exit> {
     let now = SystemClock.now();
     let wanted = Wanted::of(&args, now)?;
-    let backend = backend_to_read()?;
+    let backend = backend_to_read().await?;
     let services = place()?.services().all();
     let listed = wanted.read(&*backend, now).await?.into_iter();
     let listed = listed

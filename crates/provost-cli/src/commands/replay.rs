@@ -88,7 +88,7 @@ async fn files(args: &ReplayArgs) -> anyhow::Result<Vec<PathBuf>> {
     if args.what.contains('/') || path.extension().is_some_and(|ending| ending == ENDING) {
         return Err(Refusal::new(format!("there is no recording {}", path.display()), "").into());
     }
-    let backend = backend_to_read()?;
+    let backend = backend_to_read().await?;
     let Target { run, agent } = Target::find(&*backend, &args.what).await?;
     let session = SessionId { run, agent: args.agent.or(agent).unwrap_or_default() };
     let Some(state) = run_state(&*backend, run).await? else {

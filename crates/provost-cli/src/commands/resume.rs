@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use provost_config::{Request, Scope, Settings, load};
 use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
-use provost_event::{ActorKey, GoalState, Outcome, RunId, SessionId};
+use provost_event::{ActorKey, GoalState, Outcome, RunId, Seq, SessionId};
 use provost_harness::{
     Backend, BackendError, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, RunStatusFilter,
     RunSummary, read_actor,
@@ -22,10 +22,10 @@ use provost_llm::resolve;
 use self::change::Change;
 use self::limits::{Given, More};
 use super::find::find;
-use super::run::{others_at_work, tell};
-use super::{SentMessage, current_dir, mark};
+use super::run::{must_be_engine, others_at_work, tell};
+use super::{SentMessage, current_dir, mark, print};
 use crate::asking::{Asking, who_asks};
-use crate::cli::ResumeArgs;
+use crate::cli::{ResumeArgs, ShownArgs};
 use crate::drive::{BY, PendingStop, Work};
 use crate::exit::{Exit, Refusal};
 use crate::input::tell_of_unread;
@@ -55,7 +55,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let observers = observers(&settled, &folder, &variables)?;
     let given = Given::read(&Request { flags: &flags, ..request }, &args)?;
     let place = state_dir(settings, &folders);
-    let backend = place.open()?;
+    let backend = backend_for(&place, args.detach).await?;
     let run = find(&*backend, &args.run).await?;
     mark(Some(run));
     tell_of_unread("");
@@ -63,21 +63,23 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
     let folder = change.policy.agent.workspace.clone();
-    refuse_lost_workspace(run, &folder, &root)?;
+    if backend.performs_here() {
+        refuse_lost_workspace(run, &folder, &root)?;
+    }
     let more = given.added_to(run, (&state, &change.policy))?;
     let tuning = Tuning::of(&args, (&state, &change), (settings, &variables))?;
     let judges = if change.gives_goal() { Judges::Needed } else { judges(&root) };
-    let models = models(&change, judges, &given, (settings, &variables), &tuning)?;
+    let models = match backend.performs_here() {
+        true => models(&change, judges, &given, (settings, &variables), &tuning)?,
+        // Workers reach them.
+        false => Models::new(),
+    };
     let programs = Programs::of(&change.policy, &settled, &variables)?;
     let pending_stop = if state.outcome().is_none() { PendingStop::Outlived } else { PendingStop::None };
     let stands_for = StandsFor::of(&change.policy, args.shown);
     let signals = stands_for.signals()?;
     let progress = stands_for.progress(args.shown);
-    let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
-    let asks = who_asks(progress);
-    let sessions = live_sessions(&*backend, &state).await?;
-    let view = reporting(progress.view(Some(&Earlier { state: &state, sessions })), settings, None);
-    let watcher = Arc::new(Watcher::new(view, asks, heads));
+    let watcher = watcher(&*backend, (run, &state, &root), progress, settings).await?;
     let (catalog, notices) = known_catalog(&settled, &place, &folder, &variables);
     tell(&notices);
     let around = RunContext::new(settings, &variables, (watcher.clone(), observers), programs)
@@ -94,9 +96,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
         let now = run_state(&*backend, run).await?.unwrap_or(state);
         more = given.added_to(run, (&now, &change.policy)).inspect_err(|_| watcher.close())?;
     }
-    if matches!(progress, Progress::Plain(_) | Progress::Attended | Progress::Live(_)) && !args.shown.quiet {
-        change.said.iter().chain(&more.said).for_each(|line| crate::output::tell(line));
-    }
+    tell_changes(progress, args.shown, change.said.iter().chain(&more.said));
     tell(&others_at_work(&at_work(&*backend).await?, &folder, Some(run)));
     tell_of_remade(harness.remade_worktrees());
     if let Some(changed) = change.entry {
@@ -107,14 +107,55 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     begun();
     // By now the suspension is over, and with it the time that was left before.
     open_in(&*backend, run).await?.into_iter().for_each(|question| watcher.opened(question));
-    let asking =
-        Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file: folders.user_file };
-    let said = given.text.as_deref();
-    let said = said.map(|text| SentMessage { to: SessionId::root(run), text, by: BY, before: root.head() });
+    let (asks, user_file) = (who_asks(progress), folders.user_file);
+    let asking = Asking { backend: backend.clone(), watcher: watcher.clone(), asks, user_file };
     let shown = args.shown;
-    Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop, stands_for }
-        .finish_after(said.as_ref(), was_completed)
-        .await
+    let work =
+        Work { backend, harness, place, watcher, asking, signals, shown, progress, pending_stop, stands_for };
+    finish(work, args.detach, (given.text.as_deref(), root.head()), was_completed).await
+}
+
+/// Works on the run, which gets a message behind entry `before` of its first agent's log if there is one; or leaves it.
+async fn finish(
+    work: Work,
+    is_left: bool,
+    (text, before): (Option<&str>, Seq),
+    was_completed: bool,
+) -> anyhow::Result<Exit> {
+    let run = work.harness.run_id();
+    if is_left {
+        return print(&format!("{}\n", work.leave())).map(|()| Exit::Done);
+    }
+    let said = text.map(|text| SentMessage { to: SessionId::root(run), text, by: BY, before });
+    work.finish_after(said.as_ref(), was_completed).await
+}
+
+/// Says what is changed, where something is shown at all.
+fn tell_changes<'a>(progress: Progress, shown: ShownArgs, said: impl Iterator<Item = &'a String>) {
+    let is_shown = matches!(progress, Progress::Plain(_) | Progress::Attended | Progress::Live(_));
+    if is_shown && !shown.quiet {
+        said.for_each(|line| crate::output::tell(line));
+    }
+}
+
+async fn backend_for(place: &StateDir, detached: bool) -> anyhow::Result<Arc<dyn Backend>> {
+    if detached {
+        must_be_engine(place)?;
+    }
+    Ok(place.open().await?)
+}
+
+/// What shows the run from where its logs are now.
+async fn watcher(
+    backend: &dyn Backend,
+    (run, state, root): (RunId, &RunState, &Actor),
+    progress: Progress,
+    settings: &Settings,
+) -> anyhow::Result<Arc<Watcher>> {
+    let heads = HashMap::from([(run.into(), state.head()), (SessionId::root(run).into(), root.head())]);
+    let sessions = live_sessions(backend, state).await?;
+    let view = reporting(progress.view(Some(&Earlier { state, sessions })), settings, None);
+    Ok(Arc::new(Watcher::new(view, who_asks(progress), heads)))
 }
 
 async fn at_work(backend: &dyn Backend) -> Result<Vec<RunSummary>, BackendError> {

@@ -13,7 +13,7 @@ use provost_harness::{
     RunStatusFilter, RunSummary,
 };
 
-use super::{current_dir, mark};
+use super::{current_dir, mark, print};
 use crate::asking::{Asking, who_asks};
 use crate::cli::{RunArgs, ShownArgs, WorkArgs};
 use crate::drive::{PendingStop, Work};
@@ -45,6 +45,9 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let goal = Goal { text: goal(&args)?, images: images(&args.images)? };
     tell_of_unread(READS_STDIN);
     let ready = Ready::new(&args.work, of_goal(&args))?;
+    if args.detach {
+        must_be_engine(&ready.place)?;
+    }
     require(&ready.place.trust(), &ready.settled.project)?;
     let Ready { settled, folder, .. } = &ready;
     let team = Team::choose(settled, settled.settings.offered_agents(), folder, &ready.variables)?;
@@ -54,7 +57,22 @@ pub(super) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         tell(&doubts(settled, &[], folder));
     }
     let policy = attended(policy(&settled.settings, &team, folder, &ready.place.worktrees()));
+    if args.detach {
+        let shape = Shape { progress: Progress::Silent, stands_for: StandsFor::Run };
+        let run = ready.begin(goal, policy, team.models, shape).await?.leave();
+        print(&format!("{run}\n"))?;
+        return Ok(Exit::Done);
+    }
     ready.start(goal, policy, team.models).await
+}
+
+/// Refuses to leave a run to others where there are none.
+pub(super) fn must_be_engine(place: &StateDir) -> Result<(), Refusal> {
+    if place.engine().is_some() {
+        return Ok(());
+    }
+    let hint = "--engine names one; without an engine, `provost serve` starts runs that go on by themselves";
+    Err(Refusal::new("--detach: only workers of an engine would go on with the run", hint))
 }
 
 /// Prints notes on what is worth knowing before a run begins.
@@ -143,7 +161,7 @@ impl Ready {
         tell(&settled.settings.not_known_yet());
         settled.notices.iter().for_each(|notice| output::tell(&format!("note: {notice}")));
         settled.skipped.iter().for_each(|skipped| output::tell(&format!("warning: skipped {skipped}")));
-        let backend = place.open()?;
+        let backend = place.open().await?;
         tell(&before_it_begins(&*backend, &folder, (&settled, shown), &policy).await?);
         let signals = stands_for.signals()?;
         let asks = who_asks(progress);

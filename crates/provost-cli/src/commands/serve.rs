@@ -39,7 +39,7 @@ pub(super) async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         return print_link(&place).await;
     }
     let options = ServerOptions {
-        backend: place.open()?,
+        backend: place.open().await?,
         by: format!("{} (provost serve)", user_name("a person")),
         listen: listen(&args)?,
         access_log: Some(place.folder().join("server-access.log")),

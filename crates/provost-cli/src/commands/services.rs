@@ -106,7 +106,7 @@ async fn stop(names: &[String]) -> anyhow::Result<Exit> {
     for name in names {
         named(&services, name)?;
     }
-    let backend = place.open()?;
+    let backend = place.open().await?;
     let by = StoppedBy::Command("provost services stop".to_owned());
     let mut exit = Exit::Done;
     for name in names {

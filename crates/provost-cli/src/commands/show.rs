@@ -21,7 +21,7 @@ use crate::render::terminal_width;
 pub(crate) use self::page::date_and_time;
 
 pub(super) async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
-    let backend = backend_to_show()?;
+    let backend = backend_to_show().await?;
     let run = Target::whole_run(&*backend, &args.run, "show").await?;
     let extent = if args.all { Extent::Whole } else { Extent::SummedUp };
     let drawing = Drawing { branches: Branches::choose(), extent, width: terminal_width() };

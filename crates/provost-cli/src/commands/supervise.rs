@@ -25,7 +25,7 @@ pub(super) async fn supervise(args: SuperviseArgs) -> anyhow::Result<Exit> {
     // Removes the folder of its box, and covers.
     drop(sandbox);
     // Lists of services read from the record how it ended, also where the log can't be written.
-    let backend = place.open()?;
+    let backend = place.open().await?;
     report_service(&*backend, &ended).await?;
     Ok(Exit::Done)
 }

@@ -61,7 +61,7 @@ async fn show(args: &TopArgs) -> anyhow::Result<Exit> {
         variables,
     };
     let options = TopOptions {
-        backend: place.open()?,
+        backend: place.open().await?,
         by: user_name("a person"),
         host: Arc::new(host),
         home,

@@ -19,7 +19,7 @@ use crate::output::{Stdout, tell};
 use crate::render::{plural, visible_json};
 
 pub(super) async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
-    let backend = backend_to_read()?;
+    let backend = backend_to_read().await?;
     let run = find(&*backend, &args.run).await?;
     let exported = match &args.output {
         Some(file) => to_file(&*backend, run, file).await?,

@@ -66,6 +66,7 @@ fn resume_args(run: RunId, resume: ResumeRun) -> ResumeArgs {
         no_goal: false,
         model,
         effort: None,
+        detach: false,
         shown: QUIET,
         budget: budget(limits),
     }

@@ -247,6 +247,15 @@ fn check_says_what_counts_and_where_it_came_from() {
         trace.otlp_endpoint           not set: nothing is sent
         trace.otlp_headers_env        not set: no headers
         trace.otlp_content            false  (default)
+        engine.url                    not set: runs are kept on this machine, in [store]
+        engine.admin_url              not set: port 9070 of the first host of `url`
+        engine.identity_key_env       not set: workers accept requests on loopback only
+        engine.blobs                  not set: a folder in the state folder of this machine, which is right for one machine only
+        engine.host                   not set: the host name
+        engine.labels                 not set: none
+        engine.namespace              provost  (default)
+        engine.effect_deadline        6h  (default)
+        engine.server                 not set: what `provost cluster install` has installed, else `restate-server` in PATH
         stop hook tests  true  (provost.toml:5:1)
         trust: you trust what stands in /FOLDER/work
 

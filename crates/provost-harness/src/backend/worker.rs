@@ -62,6 +62,13 @@ pub trait Worker: Send + Sync {
         stop: CancellationToken,
     ) -> Result<Box<dyn RunLease>, BackendError>;
 
+    /// Whether [`serve`](Self::serve) has effects performed by this process, as by default. Otherwise other processes
+    /// perform them, whether or not anything serves the run here: what `serve` returns then has no lease, and a run that
+    /// is opened is only followed.
+    fn performs_here(&self) -> bool {
+        true
+    }
+
     /// Who holds the lease on `run`; `None` if no process does.
     ///
     /// # Errors

@@ -54,7 +54,7 @@ impl Harness {
     }
 
     /// Sends the agents a message about it.
-    pub(super) async fn tell_of_remade(&self) -> Result<(), HarnessError> {
+    pub(super) async fn tell_of_remade(&mut self) -> Result<(), HarnessError> {
         for RemadeWorktree { agent, branch, commit, .. } in &self.remade {
             let text = format!(
                 "Your git worktree was gone and was made again, on branch {branch} at commit {commit}. Changes that \

@@ -76,6 +76,7 @@ pub(crate) fn start_apart_from_this<C>(
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit())
         }
         HeardOutput::Errors => command.stderr(Stdio::piped()),
+        HeardOutput::InFile(file) => command.stdout(file.try_clone()?).stderr(file),
     };
     guard::detach(&mut command);
     let mut command = tokio::process::Command::from(command);

@@ -71,7 +71,7 @@ pub(super) async fn attend(args: ExecArgs) -> anyhow::Result<Exit> {
     let progress = if shown.quiet { Progress::Silent } else { Progress::Attended };
     let view = reporting(progress.view(None), &ready.settled.settings, Some(asides.clone()));
     let watcher = Arc::new(Watcher::new(view, Asks::Elsewhere, HashMap::new()));
-    let backend = ready.place.open()?;
+    let backend = ready.place.open().await?;
     let (over, is_over) = watch::channel(false);
     let person = Person { folder, key, asides, run, watcher: watcher.clone(), is_over };
     let client = Client { ready, backend, run, shown, worker, watcher, signals, over };

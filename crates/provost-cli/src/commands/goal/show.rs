@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::render::{safe, terminal_width};
 
 pub(super) async fn show(args: GoalShowArgs) -> anyhow::Result<Exit> {
-    let backend = backend_to_read()?;
+    let backend = backend_to_read().await?;
     let Target { run, agent } = Target::find(&*backend, &args.run).await?;
     let state = run_state(&*backend, run).await?.with_context(|| format!("the log of run {run} is empty"))?;
     let goals = chosen(&*backend, run, &state, agent).await?;

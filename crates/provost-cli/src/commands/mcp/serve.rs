@@ -18,7 +18,7 @@ pub(super) async fn serve(_: McpServeArgs) -> anyhow::Result<Exit> {
         "an MCP client starts this command; docs/mcp-server.md says how",
     )?;
     let place = place()?;
-    let backend = place.open()?;
+    let backend = place.open().await?;
     let work = Arc::new(Unattended { folder: place.folder().to_owned() });
     let options = McpServerOptions {
         starts: RunStarts::new(backend.clone(), work, place.server_keys()),

@@ -1,0 +1,194 @@
+//! `provost worker`: takes runs from an engine and works on them.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use provost_config::{Request, Scope, load};
+use provost_runtime::{
+    EngineConnection, EngineWorker, Listening, RunningWorker, WorkerEndpoint, WorkerNotice, available_tools,
+    shared_listener,
+};
+use provost_server::{Health, serve_health};
+use tokio_util::sync::CancellationToken;
+
+use super::current_dir;
+use crate::cli::WorkerArgs;
+use crate::exit::{Exit, Refusal};
+use crate::output::tell;
+use crate::signals::Signals;
+use crate::wiring::{state_dir, variables};
+
+/// Several runs are worked on at once, each with its own programs and models.
+pub(super) fn worker(args: WorkerArgs) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("can't start the runtime")?;
+    let result = runtime.block_on(work(args));
+    runtime.shutdown_background();
+    result
+}
+
+async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
+    let mut signals = Signals::listen().context("can't listen for Ctrl-C")?;
+    let (folder, variables) = (current_dir()?, variables());
+    let request = Request::new(Scope::User, &folder, &variables, available_tools());
+    let (loading, folders) = load(&request)?;
+    let settled = loading.settled()?;
+    let place = state_dir(&settled.settings, &folders);
+    let connection = place.connect().await?;
+    let url = place.engine().unwrap_or_default();
+    let endpoint = endpoint(&args, &connection, &settled.settings.engine.labels)?;
+    let (name, labels) = (endpoint.name.clone(), endpoint.serves.join(", "));
+    let health = listener(args.health, "--health")?;
+    let EngineConnection { backend, .. } = &connection;
+    let running =
+        backend.start_worker(endpoint).await.with_context(|| format!("can't serve the engine {url}"))?;
+    let running = Arc::new(running);
+    tell(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));
+    let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
+    let health =
+        serve_health(health, health_of(Arc::clone(&running), stop.clone()), CancellationToken::new());
+    let health = tokio::spawn(health);
+    let worker = EngineWorker { place, settled, folders, variables, runs_max: args.runs as usize };
+    let working =
+        tokio::spawn(
+            Arc::new(worker).work(backend.clone(), (stop.clone(), leave.clone()), |notice| said(&notice)),
+        );
+    let exit = tokio::select! {
+        signal = signals.next() => {
+            tell(&format!("{signal}: worker {name} leaves once its running calls have ended; again ends it at once"));
+            stop.cancel();
+            tokio::select! {
+                _ = running.drain(args.drain) => Exit::Done,
+                _ = signals.next() => Exit::Cancelled,
+            }
+        }
+        error = running.failed() => {
+            stop.cancel();
+            leave.cancel();
+            working.await.context("the worker's task failed")?;
+            return Err(anyhow::Error::new(error).context(format!("worker {name} can't go on")));
+        }
+    };
+    leave.cancel();
+    working.await.context("the worker's task failed")?;
+    health.abort();
+    if let Ok(running) = Arc::try_unwrap(running) {
+        running.stop().await;
+    }
+    tell(&format!("worker {name} has left"));
+    Ok(exit)
+}
+
+/// The addresses and the name of the worker.
+fn endpoint(
+    args: &WorkerArgs,
+    connection: &EngineConnection,
+    labels: &[String],
+) -> Result<WorkerEndpoint, Refusal> {
+    let beyond =
+        [Some(args.listen), args.shared].into_iter().flatten().find(|address| !address.ip().is_loopback());
+    if let Some(address) = beyond.filter(|_| !connection.has_identity_key) {
+        let what = format!(
+            "{address} is reached from other machines, and requests of the engine can't be told from others"
+        );
+        return Err(Refusal::new(
+            what,
+            "set engine.identity_key_env to the variable with the engine's public key",
+        ));
+    }
+    let mut serves = vec![connection.host.clone()];
+    for label in args.serves.iter().chain(labels) {
+        if !serves.contains(label) {
+            serves.push(label.clone());
+        }
+    }
+    let own = Listening {
+        url: advertised(args.listen, args.advertise.as_deref(), "--advertise")?,
+        listener: listener(args.listen, "--listen").map(into_std)??,
+    };
+    let shared = args.shared.map(|address| {
+        let listener = shared_listener(address).map_err(|error| not_listened(address, "--shared", &error))?;
+        let url = advertised(address, args.advertise_shared.as_deref(), "--advertise-shared")?;
+        Ok::<_, Refusal>(Listening { listener, url })
+    });
+    let name = args.name.clone().unwrap_or_else(|| format!("{}-{}", connection.host, args.listen.port()));
+    Ok(WorkerEndpoint { name, serves, own, deciders: shared.transpose()? })
+}
+
+fn into_std(listener: tokio::net::TcpListener) -> Result<TcpListener, Refusal> {
+    listener.into_std().map_err(|error| Refusal::new(format!("--listen: {error}"), ""))
+}
+
+fn listener(address: SocketAddr, flag: &str) -> Result<tokio::net::TcpListener, Refusal> {
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        tokio::net::TcpListener::from_std(listener)
+    });
+    bound.map_err(|error| not_listened(address, flag, &error))
+}
+
+fn not_listened(address: SocketAddr, flag: &str, error: &std::io::Error) -> Refusal {
+    let what = match error.kind() {
+        std::io::ErrorKind::AddrInUse => format!("{flag}: another program listens on {address}"),
+        _ => format!("{flag}: can't listen on {address}: {error}"),
+    };
+    Refusal::new(what, format!("give {flag} another port; each worker of a machine needs its own"))
+}
+
+/// The address by which the engine reaches what listens on `address`.
+fn advertised<U: std::str::FromStr>(
+    address: SocketAddr,
+    given: Option<&str>,
+    flag: &str,
+) -> Result<U, Refusal> {
+    let text = match given {
+        Some(given) => given.to_owned(),
+        None if address.ip().is_unspecified() => {
+            let what = format!("{address} is all addresses of this machine, and the engine needs one");
+            return Err(Refusal::new(
+                what,
+                format!("give {flag} http://HOST:PORT as the engine's nodes reach it"),
+            ));
+        }
+        None => format!("http://{address}"),
+    };
+    let is_http = text.starts_with("http://") || text.starts_with("https://");
+    let wrong = || Refusal::new(format!("{flag}: {text} is no address"), "e.g. http://10.0.0.7:9080");
+    if is_http { text.parse().map_err(|_| wrong()) } else { Err(wrong()) }
+}
+
+fn health_of(running: Arc<RunningWorker>, stop: CancellationToken) -> impl Fn() -> Health {
+    // Held weakly, so that the worker can be stopped while this is served.
+    let running = Arc::downgrade(&running);
+    move || {
+        let is_ready = running.upgrade().is_some_and(|running| running.is_ready());
+        match (stop.is_cancelled(), is_ready) {
+            (true, _) => Health { ready: false, words: "leaving".to_owned() },
+            (false, true) => Health { ready: true, words: "ready".to_owned() },
+            (false, false) => Health { ready: false, words: "the engine doesn't answer".to_owned() },
+        }
+    }
+}
+
+fn said(notice: &WorkerNotice) {
+    tell(&match notice {
+        WorkerNotice::Taken { run } => format!("run {run}: taken"),
+        WorkerNotice::Stopped { run, outcome } => format!("run {run}: {outcome}"),
+        WorkerNotice::NotTaken { run, why } => {
+            format!("run {run}: not taken: {}", in_words(why))
+        }
+        WorkerNotice::Lost { run, why } => format!("run {run}: no longer worked on here: {}", in_words(why)),
+        WorkerNotice::Unreachable(error) => format!("warning: the engine gives no runs: {}", in_words(error)),
+    });
+}
+
+fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text.push_str(&format!(": {next}"));
+        cause = next.source();
+    }
+    text
+}
