@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use provost_event::{Entry, Outcome, SessionId, ToolEntry, ToolStatus};
 use provost_harness::{Log as _, Worker as _};
-use provost_restate::{BlobPlace, Engine, RestateBackend};
+use provost_restate::{BlobPlace, Engine, RestateBackend, WorkerEndpoint};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Scripted, Server, connect, ended, engine, kinds, log, run, soon, start, tools_run, work_as_worker, worker,
+    Scripted, Server, connect, ended, engine, kinds, listening, log, run, soon, start, tools_run,
+    work_as_worker, worker,
 };
 
 const TURNS: u32 = 5;
@@ -186,14 +187,14 @@ async fn an_effect_past_its_deadline_loses_its_run_to_the_next_holder() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_drains_leaves_nothing_to_repeat() {
     // Some of them are between two effects at any moment.
-    const RUNS: u64 = 12;
+    const RUNS: u32 = 12;
     let Some(server) = Server::start().await else { return };
     let folder = TempDir::new().unwrap();
     let client = engine(&server, folder.path());
     let stop = CancellationToken::new();
     let (backend, first) = worker(client.clone(), "one").await;
     let working = tokio::spawn(work_as_worker(backend.clone(), scripted(folder.path()), stop.clone()));
-    for number in 1..=RUNS {
+    for number in 1..=u64::from(RUNS) {
         backend.post(run(number).into(), start().into(), Some("start")).await.unwrap();
     }
     until("tools are run", || tools_run(folder.path()).len() >= RUNS as usize).await;
@@ -206,7 +207,7 @@ async fn a_worker_that_drains_leaves_nothing_to_repeat() {
     first.stop().await;
     let going_on = CancellationToken::new();
     let working = tokio::spawn(work_as_worker(other.clone(), scripted(folder.path()), going_on.clone()));
-    for number in 1..=RUNS {
+    for number in 1..=u64::from(RUNS) {
         assert!(matches!(ended(&other, run(number)).await, Outcome::Completed { .. }));
         assert_eq!(tool_statuses(&other, number).await, vec![ToolStatus::Ok; TURNS as usize]);
         assert!(!kinds(&log(&other, run(number)).await).contains(&"resumed"), "it counts as interrupted");
@@ -217,6 +218,34 @@ async fn a_worker_that_drains_leaves_nothing_to_repeat() {
         "{counts:?}"
     );
     going_on.cancel();
+    working.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_worker_that_decided_alone_is_replaced_by_one_behind_a_shared_address() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let client = engine(&server, folder.path());
+    let mut alone = Process::start(&server, folder.path(), "w");
+    let backend = connect(client.clone()).await;
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    until("tools are run", || !tools_run(folder.path()).is_empty()).await;
+    alone.kill();
+    // What it had begun, its own beat too, waits at an address where no process listens.
+    let endpoint = WorkerEndpoint {
+        name: "w".to_owned(),
+        serves: Vec::new(),
+        own: listening(),
+        deciders: Some(listening()),
+    };
+    let successor = connect(client).await;
+    let started = soon("it starts", successor.start_worker(endpoint)).await;
+    let worker = started.unwrap();
+    let (stop, again) = (CancellationToken::new(), scripted(folder.path()));
+    let working = tokio::spawn(work_as_worker(successor.clone(), again, stop.clone()));
+    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
+    assert!(worker.is_ready());
+    stop.cancel();
     working.await.unwrap();
 }
 
