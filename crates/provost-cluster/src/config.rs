@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::plan::{ClusterPlan, NodePlan};
 
 /// The longest effect that the engine's timeouts allow for. An effect that takes longer is begun again.
-pub const EFFECT_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const EFFECT_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Partitions of a new cluster: how many keys can be worked on side by side by different nodes.
 const PARTITIONS: u32 = 12;

@@ -16,7 +16,6 @@ mod ports;
 mod process;
 mod server;
 
-pub use config::EFFECT_MAX;
 pub use error::ClusterError;
 pub use local::{
     ClusterStatus, Ended, LocalCluster, MemberStatus, Progress, Role, Started, UpRequest, WorkerProgram,

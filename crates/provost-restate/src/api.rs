@@ -5,6 +5,7 @@ use std::time::Duration;
 use provost_harness::BackendError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use url::Url;
 
 use crate::Engine;
@@ -166,17 +167,23 @@ impl Api {
         }
     }
 
-    /// Moves the deployments with the service `name` to `url`: requests that one of them has begun are finished there.
-    pub(crate) async fn move_deployments(&self, name: &str, url: &Url) -> Result<(), BackendError> {
+    /// Moves deployments with the service `name` to `url`: requests that one of them has begun are finished there.
+    pub(crate) async fn move_deployments(
+        &self,
+        name: &str,
+        which: Moved,
+        url: &Url,
+    ) -> Result<(), BackendError> {
         let at = joined(&self.admin, &["deployments"]);
         let answer = self.http.get(at.clone()).send().await.map_err(|error| unreachable(&at, &error))?;
         let body = answered(&at, answer).await.map_err(|(error, _)| error)?;
         let known: Deployments =
             serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))?;
         for deployment in known.deployments {
-            let is_there =
-                deployment.uri.as_ref().is_none_or(|uri| uri.parse().is_ok_and(|uri: Url| uri == *url));
-            if is_there || !deployment.has(name) {
+            let Some(from) = deployment.uri.as_ref().and_then(|uri| uri.parse::<Url>().ok()) else {
+                continue;
+            };
+            if from == *url || !deployment.has(name) || (which == Moved::Silent && answers(&from).await) {
                 continue;
             }
             let at = joined(&self.admin, &["deployments", &deployment.id]);
@@ -196,6 +203,31 @@ impl Api {
             other => Err(refused(&url, &other.to_string())),
         }
     }
+}
+
+/// Which deployments to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    All,
+    /// Those at whose address no process answers: of another build, that lives, stay where they are.
+    Silent,
+}
+
+/// How long a process may take to greet.
+const GREETS_WITHIN: Duration = Duration::from_secs(3);
+/// The greeting of a client: the preface of HTTP/2, and a SETTINGS frame without settings (RFC 9113, section 3.4).
+const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// Whether a process answers at an address: to listen isn't enough, as the system accepts connections of one that hangs.
+async fn answers(url: &Url) -> bool {
+    let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
+    let host = host.trim_matches(['[', ']']);
+    let greeted = async {
+        let mut stream = tokio::net::TcpStream::connect((host, port)).await?;
+        stream.write_all(GREETING).await?;
+        stream.read(&mut [0]).await
+    };
+    matches!(tokio::time::timeout(GREETS_WITHIN, greeted).await, Ok(Ok(1)))
 }
 
 /// The deployments that the engine knows.
@@ -287,5 +319,38 @@ fn refused(url: &Url, message: &str) -> BackendError {
         attempt: "use the engine",
         message: format!("{url} answered {message}"),
         hint: Some("check that a worker of this namespace is registered"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A listener's address, and whether a process answers there that greets if `greets`.
+    async fn is_answered(greets: bool) -> bool {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            if greets {
+                stream.write_all(b"\0\0\0\x04").await.unwrap();
+            }
+            drop(stream);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            answered = answers(&url) => answered,
+            () = serve => false,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_is_answered_where_a_process_greets() {
+        assert!(is_answered(true).await);
+        assert!(!is_answered(false).await);
+        let free = TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap();
+        assert!(!answers(&format!("http://{free}").parse().unwrap()).await);
     }
 }

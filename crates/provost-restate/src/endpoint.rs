@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::RestateBackend;
-use crate::api::Target;
+use crate::api::{Moved, Target};
 use crate::backend::Identity;
 use crate::deciders::Deciders;
 use crate::effects::Effects;
@@ -153,7 +153,7 @@ impl RestateBackend {
         // What an earlier process of this name has begun, at another address perhaps, must be finished by this one: an
         // open request of an object locks its key.
         let effects = self.inner().names.effects(&owner.worker);
-        self.inner().api.move_deployments(&effects, &own_url).await?;
+        self.inner().api.move_deployments(&effects, Moved::All, &own_url).await?;
         for address in addresses {
             self.inner().api.register(&address).await?;
         }
@@ -375,8 +375,8 @@ async fn accept(listener: tokio::net::TcpListener, endpoint: NamedEndpoint, stop
 
 /// Says again and again that the worker lives.
 ///
-/// Where that isn't answered in time, the address for decisions leads nowhere, as after the end of the only worker behind
-/// it: then requests go to `deciding_url`, also those that were begun.
+/// Where that isn't answered in time, the address for decisions may lead nowhere, as after the end of the only worker behind
+/// it: requests to one at which no process answers go to `deciding_url` then, also those that were begun.
 async fn beat(
     backend: RestateBackend,
     owner: Owner,
@@ -414,7 +414,8 @@ async fn beat(
             Err(error) => {
                 tracing::warn!(%error, "the engine doesn't hear of this worker");
                 let inner = backend.inner();
-                if let Err(error) = inner.api.move_deployments(&inner.names.run(), &deciding_url).await {
+                let run = inner.names.run();
+                if let Err(error) = inner.api.move_deployments(&run, Moved::Silent, &deciding_url).await {
                     tracing::warn!(%error, "decisions can't be taken over");
                 }
             }

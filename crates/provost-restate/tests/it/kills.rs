@@ -265,6 +265,18 @@ async fn decisions_go_on_when_the_worker_that_decides_has_left() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn decisions_go_on_while_the_worker_that_decides_hangs() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (backend, first) = worker(engine(&server, folder.path()), "one").await;
+    let hung = Process::start(&server, folder.path(), "two");
+    hung.signal("STOP");
+    let decided = backend.post(run(1).into(), start().into(), Some("start"));
+    assert!(soon("a decision", decided).await.unwrap().changed);
+    until("the first worker is heard of", || first.is_ready()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_worker_holds_runs_and_its_name_is_its_own() {
     let Some(server) = Server::start().await else { return };
     let folder = TempDir::new().unwrap();

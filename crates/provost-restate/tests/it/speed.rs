@@ -13,7 +13,7 @@ use crate::support::{Scripted, Server, engine, run, start, worker};
 
 const TURNS: u32 = 100;
 
-/// Runs so many runs side by side, from number `from` on; a turn is a model call and a tool call that take no time.
+/// Works on this number of runs side by side, from number `from` on; a turn is a model call and a tool call that take no time.
 async fn turns(backend: &Arc<dyn Backend>, folder: &TempDir, from: u64, runs: u64) -> Duration {
     let scripted =
         Scripted { folder: folder.path().to_owned(), tool: "once", turns: TURNS, takes: Duration::ZERO };

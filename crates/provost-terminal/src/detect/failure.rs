@@ -47,7 +47,7 @@ impl Detector {
         let frame = Frame::of(&self.screen);
         let end = frame.end + 1;
         let begin = match self.profile.kind {
-            // Its last words are below its prompt, also if that has scrolled off.
+            // What it showed last is below its prompt, also if that has scrolled off.
             ProgramKind::Agent => self.seen_answer(&frame, end).map_or(0, |row| row + 1),
             ProgramKind::Plain => self.answer_row(&frame, end),
         };

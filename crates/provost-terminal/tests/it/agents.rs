@@ -192,7 +192,7 @@ fn a_program_that_leaves_the_terminal_in_line_mode_is_at_its_composer_there() {
 }
 
 #[test]
-fn an_agent_s_last_words_are_its_failure_also_if_its_prompt_has_scrolled_off() {
+fn what_an_agent_showed_last_is_its_failure_also_if_its_prompt_has_scrolled_off() {
     let composer = "> Type your message… (tip: press \\ + Enter to insert a newline)\x1b[1;3H";
     let traceback = "\r\n  raise".repeat(30) + "\r\nx.ConversationRunError: failed:\r\n";
     let last = "litellm.AuthenticationError: AuthenticationError: Incorrect API key provided\r\n";

@@ -42,7 +42,7 @@ pub(crate) fn start() -> RunEvent {
     }
 }
 
-/// Answers with so many turns of one call of `tool` each, and notes each run of it in a file. The folder's files
+/// Answers with turns of one call of `tool` each, and notes each run of it in a file. The folder's files
 /// `die` and `hang` have one run of it end or stop this process before it is noted.
 #[derive(Debug, Clone)]
 pub(crate) struct Scripted {
