@@ -167,7 +167,7 @@ mod linux {
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     use crate::ProcessIdentity;
-    use crate::pty::kernel::{Process, Stat, stat};
+    use crate::pty::kernel::{Process, Stat, stat, tasks};
 
     /// Rounds until no process is left: a process forked meanwhile is found in the next round.
     const ROUNDS_MAX: usize = 200;
@@ -298,11 +298,24 @@ mod linux {
 
     /// The living processes that were started with `argument`.
     pub(crate) fn with_argument(argument: &OsStr) -> impl Iterator<Item = ProcessIdentity> {
-        all().filter(Stat::lives).map(|stat| stat.process).filter_map(move |process| {
-            let line = fs::read(format!("/proc/{}/cmdline", process.pid)).ok()?;
-            let has_it = line.split(|byte| *byte == 0).skip(1).any(|word| word == argument.as_bytes());
-            has_it.then_some(ProcessIdentity { pid: process.pid, started: process.started })
-        })
+        let living = all().filter(Stat::lives);
+        let with_it = living.filter(move |stat| {
+            command_line(stat).split(|byte| *byte == 0).skip(1).any(|word| word == argument.as_bytes())
+        });
+        with_it.map(|stat| ProcessIdentity { pid: stat.process.pid, started: stat.process.started })
+    }
+
+    /// The program and its arguments, each with a zero byte; empty if they can't be read.
+    fn command_line(stat: &Stat) -> Vec<u8> {
+        let pid = stat.process.pid;
+        if !stat.has_no_first_thread() {
+            return fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        }
+        // A thread that has ended shows none.
+        let lines = tasks(pid)
+            .into_iter()
+            .filter_map(|task| fs::read(format!("/proc/{pid}/task/{task}/cmdline")).ok());
+        lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default()
     }
 
     pub(crate) fn kill(process: Process) -> bool {

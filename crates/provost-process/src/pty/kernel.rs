@@ -264,13 +264,19 @@ pub(crate) struct Stat {
     name: String,
     group: u32,
     state: u8,
+    threads: u32,
 }
 
 #[cfg(target_os = "linux")]
 impl Stat {
-    /// Whether the process hasn't ended; a zombie has.
+    /// Whether the process hasn't ended. A zombie has, unless only its first thread is one: the others go on, and keep
+    /// its files and ports.
     pub(crate) fn lives(&self) -> bool {
-        !matches!(self.state, b'Z' | b'X')
+        !self.has_no_first_thread() || self.threads > 1
+    }
+
+    pub(crate) fn has_no_first_thread(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
     }
 }
 
@@ -287,13 +293,14 @@ pub(crate) fn stat(path: &str) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    // The start time is the 22nd field, the session the 6th.
-    let started = fields.nth(15)?.parse().ok()?;
-    Some(Stat { process: Process { pid, session, started }, parent, name, group, state })
+    // The session is the 6th field, the number of threads the 20th, the start time the 22nd.
+    let threads = fields.nth(13)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
+    Some(Stat { process: Process { pid, session, started }, parent, name, group, state, threads })
 }
 
 #[cfg(target_os = "linux")]
-fn tasks(pid: u32) -> Vec<u32> {
+pub(crate) fn tasks(pid: u32) -> Vec<u32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
 }

@@ -11,6 +11,7 @@ mod ending;
 mod helper;
 #[cfg(test)]
 mod hostile;
+mod identity;
 #[cfg(test)]
 mod killed;
 #[cfg(test)]
