@@ -118,15 +118,20 @@ impl SimulatedClock {
 
     /// The same, for a wait that ends within `ms` milliseconds; later ones are ignored until then.
     pub async fn advance_to_sleeper_within(&self, ms: u64) -> Timestamp {
-        let latest = self.monotonic().plus_ms(ms);
-        let mut waits = self.waits.subscribe();
-        let due = match waits.wait_for(|all| all.iter().any(|due| *due <= latest)).await {
-            Ok(all) => all.iter().min().copied().unwrap_or_default(),
-            Err(_) => return self.now(),
-        };
+        let due = self.sleeper_within(ms).await;
         let _guard = self.moving.lock();
         self.now.send_modify(|now| now.advance(due.since_ms(now.monotonic)));
         self.now()
+    }
+
+    /// Waits until there is a wait that ends within `ms` milliseconds, and returns the end of the first one. The clock
+    /// stands still.
+    pub async fn sleeper_within(&self, ms: u64) -> Elapsed {
+        let latest = self.monotonic().plus_ms(ms);
+        let mut waits = self.waits.subscribe();
+        let found = waits.wait_for(|all| all.iter().any(|due| *due <= latest)).await;
+        // The sender lives in `self`: the wait can't fail.
+        found.ok().and_then(|all| all.iter().min().copied()).unwrap_or_default()
     }
 }
 

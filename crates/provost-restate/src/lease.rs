@@ -22,7 +22,7 @@ use crate::wire::{BeginRequest, EffectOf, Moment, Order, Reply, Stop, StopKind};
 /// Ids of effects that are done, for requests that come again.
 const DONE_MAX: usize = 1024;
 /// How long a timer waits for an earlier one whose event is on its way.
-const TURN_MAX: Duration = Duration::from_secs(1);
+const TURN_MAX: Duration = Duration::from_secs(5);
 
 /// The runs that this process holds.
 #[derive(Default)]

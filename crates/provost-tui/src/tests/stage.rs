@@ -168,17 +168,6 @@ impl Stage {
         (self.columns, self.rows) = (columns, rows);
     }
 
-    /// Reads the store, and says how long that took.
-    pub(super) async fn timed_read(&mut self) -> Duration {
-        self.fit();
-        let began = Instant::now();
-        let picture = self.reading.read(&mut self.kept, self.last.as_ref(), self.app.watched()).await;
-        let took = began.elapsed();
-        self.app.take(&picture, self.at);
-        self.last = Some(picture);
-        took
-    }
-
     fn fit(&mut self) {
         (self.app.columns, self.app.rows) = (self.columns, self.rows);
     }

@@ -124,6 +124,7 @@ pub(super) async fn timers_fire_in_order(maker: &impl BackendMaker) {
     let seq = call.id.seq;
     call.answer(SessionEvent::ModelFailed { seq, failure: come_back_after(5 * SECOND_MS) }.into());
     entry(&backend, root(1), "retry").await;
+    soon("the retry is timed", bench.clock.sleeper_within(5 * SECOND_MS)).await;
     bench.clock.advance_ms(4 * SECOND_MS);
     served.no_call();
     // Both are overdue now: the retry is the earlier one, so there is a call for the deadline to stop.
