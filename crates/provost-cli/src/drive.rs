@@ -14,7 +14,7 @@ use provost_event::{
     RunId, Seq, SessionId,
 };
 use provost_harness::{
-    Backend, Clock as _, Harness, SystemClock, TurnState, final_text, live_socket, read_actor,
+    Backend, Clock as _, Harness, SystemClock, TurnState, Unheld, final_text, live_socket, read_actor,
 };
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use tokio_util::sync::CancellationToken;
@@ -56,10 +56,14 @@ async fn tell_if_untaken(backend: Arc<dyn Backend>, run: RunId) -> Infallible {
         .await
         .is_ok_and(|state| state.is_some_and(|state| state.outcome().is_none()));
     if is_active && matches!(backend.holder(run).await, Ok(None)) {
-        tell(
-            "note: no worker has taken the run: is one running with the label of this machine? `provost worker` is one, and its \
-             output says why it doesn't take a run",
-        );
+        let needs = match backend.unheld(run).await {
+            Ok(Some(Unheld { failed: Some(failed), .. })) => safe(&failed),
+            Ok(Some(Unheld { label: Some(label), .. })) => {
+                format!("is one running that serves `{label}`? `provost worker` is one")
+            }
+            _ => "is one running? `provost worker` is one".to_owned(),
+        };
+        tell(&format!("note: no worker has taken the run: {needs}"));
     }
     std::future::pending().await
 }

@@ -8,7 +8,7 @@ use provost_event::{ActorKey, RunId, Seq};
 
 pub use catalog::{Catalog, RunCursor, RunFilter, RunQuery, RunStatus, RunStatusFilter, RunSummary};
 pub use log::{Log, PlacedEntry, PlacedRecord, Posted, RunPosition};
-pub use worker::{Holder, RunLease, Worker};
+pub use worker::{Holder, RunLease, Unheld, Worker};
 
 /// Why a backend couldn't do its work.
 #[derive(Debug, Clone, thiserror::Error)]

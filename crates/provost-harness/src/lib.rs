@@ -54,7 +54,7 @@ mod workspace;
 
 pub use backend::{
     Backend, BackendError, Catalog, Holder, Log, PlacedEntry, PlacedRecord, Posted, RunCursor, RunFilter,
-    RunLease, RunPosition, RunQuery, RunStatus, RunStatusFilter, RunSummary, Worker,
+    RunLease, RunPosition, RunQuery, RunStatus, RunStatusFilter, RunSummary, Unheld, Worker,
 };
 pub use blobs::{BLOB_URI, Blobs};
 pub use clock::{Clock, SimulatedClock, SystemClock};

@@ -15,8 +15,8 @@ use crate::deciders::Deciders;
 use crate::state::{EffectKind, HEAD, OpenEffect, ROW, RunHead, dedup_key, get, log_key, open_key, part_of};
 use crate::step::{Step, StepError};
 use crate::wire::{
-    BeginRequest, ClaimRequest, Claimed, EffectOf, Failure, LogHead, Moment, PostDone, PostRequest, ReadLog,
-    Release, Reply, RunRow, RunStanding,
+    BeginRequest, ClaimRequest, Claimed, EffectOf, Failed, Failure, LogHead, Moment, PostDone, PostRequest,
+    ReadLog, Release, Reply, RunRow, RunStanding,
 };
 
 /// A run's object.
@@ -96,6 +96,16 @@ impl RunObject {
         Ok(Json(changed.await?))
     }
 
+    /// A worker could not work on the run. Only told, to those who ask how the run stands.
+    #[handler]
+    async fn fail(&self, ctx: ObjectContext<'_>, failed: Json<Failed>) -> HandlerResult<()> {
+        // A run that was never posted to has nothing that is to be worked on.
+        if let Some(head) = get::<RunHead>(&ctx, HEAD).await? {
+            ctx.set(HEAD, Json(RunHead { failed: Some(failed.into_inner()), ..head }));
+        }
+        Ok(())
+    }
+
     /// Looks for overdue effects: their holder hangs, and loses the run.
     #[handler]
     async fn watch(&self, ctx: ObjectContext<'_>, due: Json<Timestamp>) -> HandlerResult<()> {
@@ -129,8 +139,8 @@ impl RunObject {
     async fn standing(&self, ctx: SharedObjectContext<'_>) -> HandlerResult<Json<RunStanding>> {
         let Some(head) = read::<RunHead>(&ctx, HEAD).await? else { return Ok(Json(RunStanding::default())) };
         let row = read::<RunRow>(&ctx, ROW).await?;
-        let RunHead { owner, epoch, elapsed, position, agents, .. } = head;
-        Ok(Json(RunStanding { row, owner, epoch, elapsed, position, agents }))
+        let RunHead { owner, epoch, elapsed, position, agents, label, failed, .. } = head;
+        Ok(Json(RunStanding { label, failed, row, owner, epoch, elapsed, position, agents }))
     }
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pages::Pages;
 use crate::payload::Payload;
-use crate::wire::{IndexEntry, IndexPhase, Owner};
+use crate::wire::{Failed, IndexEntry, IndexPhase, Owner};
 
 pub(crate) const HEAD: &str = "head";
 pub(crate) const ROW: &str = "row";
@@ -69,6 +69,9 @@ pub(crate) struct RunHead {
     /// When the deadlines of open effects are looked at next.
     pub(crate) watch: Option<Timestamp>,
     pub(crate) label: Option<String>,
+    /// The last worker that could not work on it.
+    #[serde(default)]
+    pub(crate) failed: Option<Failed>,
     /// When the run was started, and how it stands; absent before.
     pub(crate) started: Option<(Timestamp, IndexPhase)>,
     /// Its key in the index.
@@ -88,6 +91,7 @@ impl Default for RunHead {
             open: BTreeSet::new(),
             watch: None,
             label: None,
+            failed: None,
             started: None,
             listed: None,
         }

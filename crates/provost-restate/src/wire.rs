@@ -209,9 +209,19 @@ pub(crate) struct OrderRow {
     pub(crate) count: u64,
 }
 
+/// A worker could not begin to work on a run, or go on with it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Failed {
+    pub(crate) worker: String,
+    /// For a person.
+    pub(crate) why: String,
+}
+
 /// How a run stands.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RunStanding {
+    pub(crate) label: Option<String>,
+    pub(crate) failed: Option<Failed>,
     pub(crate) row: Option<RunRow>,
     pub(crate) owner: Option<Owner>,
     pub(crate) epoch: u64,

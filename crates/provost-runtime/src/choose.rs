@@ -246,10 +246,10 @@ fn one(problem: Problem) -> Problems {
     Problems(vec![problem])
 }
 
-/// An error of `resolve` with its causes.
-pub fn words(error: &ResolveError) -> String {
+/// An error with its causes.
+pub fn words(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(inner) = cause {
         text.push_str(&format!(": {inner}"));
         cause = inner.source();

@@ -1,8 +1,10 @@
 //! A run with all its agents.
 
 use provost_engine::RunState;
-use provost_event::{Budget, Forked, Outcome, RunId, SessionId, SpawnBudget, Timestamp, Verdict};
-use provost_harness::{Backend, BackendError, RunStatus, RunSummary, ServiceRecord};
+use provost_event::{
+    Budget, Forked, Outcome, PauseReason, RunId, SessionId, SpawnBudget, Timestamp, Verdict,
+};
+use provost_harness::{Backend, BackendError, RunStatus, RunSummary, ServiceRecord, Unheld};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +25,13 @@ pub struct RunDetails {
     pub item: RunListItem,
     /// Why it is suspended or has ended, in words; null otherwise.
     pub outcome_text: Option<String>,
+    /// Who works on it, in words; absent where no process does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<String>,
+    /// Why no worker of the engine works on it, or why the last one gave it up; absent without an engine, where one
+    /// works on it, and where it was suspended or has ended for another reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unheld: Option<String>,
     /// The root agent's own verdict; null without one.
     pub verdict: Option<Verdict>,
     /// What it may use.
@@ -150,6 +159,8 @@ impl RunDetails {
                 .map(|question| Approval::new(summary, question.clone(), &current.word))
                 .collect(),
             outcome_text: state.outcome().map(Outcome::to_string),
+            held_by: None,
+            unheld: None,
             verdict: match state.outcome() {
                 Some(Outcome::Completed { verdict, .. }) => *verdict,
                 _ => None,
@@ -196,7 +207,10 @@ impl RunDetails {
         if self.item.status == "interrupted" {
             facts.lose_program();
         }
+        let (held_by, unheld) = holder_of(backend, run, state.outcome()).await?;
         Ok(Self {
+            held_by,
+            unheld,
             segments: segments_of(backend, run).await?,
             pruned_forks: pruned_forks(backend, state).await?,
             goals,
@@ -205,6 +219,30 @@ impl RunDetails {
             ..self
         })
     }
+}
+
+/// Who works on a run, and why no worker of the engine does, both in words.
+async fn holder_of(
+    backend: &dyn Backend,
+    run: RunId,
+    outcome: Option<&Outcome>,
+) -> Result<(Option<String>, Option<String>), BackendError> {
+    match outcome {
+        None => {}
+        Some(Outcome::Paused { why: PauseReason::CrashLoop { .. } }) => {
+            return Ok((None, backend.unheld(run).await?.and_then(|unheld| unheld.failed)));
+        }
+        Some(_) => return Ok((None, None)),
+    }
+    if let Some(holder) = backend.holder(run).await? {
+        return Ok((Some(holder.by), None));
+    }
+    let unheld = backend.unheld(run).await?.map(|Unheld { label, failed }| match (failed, label) {
+        (Some(failed), _) => failed,
+        (None, Some(label)) => format!("it waits for a worker that serves `{label}`"),
+        (None, None) => "it waits for a worker".to_owned(),
+    });
+    Ok((None, unheld))
 }
 
 /// The forks of a run that aren't in the store any more.

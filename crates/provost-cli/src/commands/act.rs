@@ -184,7 +184,7 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
         return Err(ended(&*backend, run).await?.into());
     }
     let said = SentMessage { to, text: &text, by: &by, before };
-    let hears = hears(&status, &resuming(&*backend, run, &status).await?);
+    let hears = hears(&*backend, &status, &resuming(&*backend, run, &status).await?);
     let words = after_hooks(&*backend, &said, &status, &format!("run {run}"), hears).await?;
     print(&safe(&format!("said to run {run}: {shown}\n{words}\n")))?;
     Ok(Exit::Done)
@@ -231,10 +231,13 @@ fn no_listener(state: &RunState, run: RunId) -> Refusal {
 }
 
 /// When an agent receives a message.
-fn hears(status: &RunStatus, command: &str) -> String {
+fn hears(backend: &dyn Backend, status: &RunStatus, command: &str) -> String {
     match status {
         RunStatus::Running => "the agent hears it before it thinks the next time".to_owned(),
         RunStatus::Stopped(_) => format!("the run is suspended; the agent hears it with: {command}"),
+        RunStatus::Interrupted if !backend.performs_here() => {
+            "no worker holds the run now; the agent hears it from the one that takes it".to_owned()
+        }
         RunStatus::Interrupted => format!("no process holds the run; the agent gets it with: {command}"),
     }
 }

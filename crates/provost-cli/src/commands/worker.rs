@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use provost_config::{Request, Scope, load};
+use provost_harness::{Clock as _, SystemClock};
 use provost_runtime::{
     EngineConnection, EngineWorker, Listening, RunningWorker, WorkerEndpoint, WorkerNotice, available_tools,
-    shared_listener,
+    shared_listener, words,
 };
 use provost_server::{Health, serve_health};
 use tokio_util::sync::CancellationToken;
 
 use super::current_dir;
+use super::show::date_and_time;
 use crate::cli::WorkerArgs;
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
@@ -44,7 +46,7 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     let running =
         backend.start_worker(endpoint).await.with_context(|| format!("can't serve the engine {url}"))?;
     let running = Arc::new(running);
-    tell(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));
+    note(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));
     let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
     let health =
         serve_health(health, health_of(Arc::clone(&running), stop.clone()), CancellationToken::new());
@@ -56,7 +58,7 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
         );
     let exit = tokio::select! {
         signal = signals.next() => {
-            tell(&format!("{signal}: worker {name} leaves once its running calls have ended; again ends it at once"));
+            note(&format!("{signal}: worker {name} leaves once its running calls have ended; again ends it at once"));
             stop.cancel();
             tokio::select! {
                 _ = running.drain(args.drain) => Exit::Done,
@@ -76,7 +78,7 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     if let Ok(running) = Arc::try_unwrap(running) {
         running.stop().await;
     }
-    tell(&format!("worker {name} has left"));
+    note(&format!("worker {name} has left"));
     Ok(exit)
 }
 
@@ -172,23 +174,18 @@ fn health_of(running: Arc<RunningWorker>, stop: CancellationToken) -> impl Fn() 
 }
 
 fn said(notice: &WorkerNotice) {
-    tell(&match notice {
+    note(&match notice {
         WorkerNotice::Taken { run } => format!("run {run}: taken"),
         WorkerNotice::Stopped { run, outcome } => format!("run {run}: {outcome}"),
         WorkerNotice::NotTaken { run, why } => {
-            format!("run {run}: not taken: {}", in_words(why))
+            format!("run {run}: not taken: {}", words(why))
         }
-        WorkerNotice::Lost { run, why } => format!("run {run}: no longer worked on here: {}", in_words(why)),
-        WorkerNotice::Unreachable(error) => format!("warning: the engine gives no runs: {}", in_words(error)),
+        WorkerNotice::Lost { run, why } => format!("run {run}: no longer worked on here: {}", words(why)),
+        WorkerNotice::Unreachable(error) => format!("warning: the engine gives no runs: {}", words(error)),
     });
 }
 
-fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
-    text
+/// A line with its time: what a worker says is read later.
+fn note(line: &str) {
+    tell(&format!("{}  {line}", date_and_time(SystemClock.now())));
 }

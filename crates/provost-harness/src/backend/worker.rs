@@ -19,6 +19,15 @@ pub struct Holder {
     pub process: Option<ProcessIdentity>,
 }
 
+/// Why other processes don't work on a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unheld {
+    /// The label that a process must have to take it; any process does without one.
+    pub label: Option<String>,
+    /// The last process that couldn't work on it, and why, in words.
+    pub failed: Option<String>,
+}
+
 /// A run served by this process; dropping it releases the run.
 #[async_trait]
 pub trait RunLease: Send + Sync {
@@ -74,4 +83,13 @@ pub trait Worker: Send + Sync {
     /// # Errors
     /// When that can't be determined.
     async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError>;
+
+    /// What is known of why other processes don't work on a run; `None` where a process only has to
+    /// [`serve`](Self::serve) it.
+    ///
+    /// # Errors
+    /// When that can't be determined.
+    async fn unheld(&self, _run: RunId) -> Result<Option<Unheld>, BackendError> {
+        Ok(None)
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use provost_event::{EffectId, RunId};
-use provost_harness::{BackendError, Executor, Holder, RunLease, Worker};
+use provost_harness::{BackendError, Executor, Holder, RunLease, Unheld, Worker};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -14,7 +14,7 @@ use super::{Identity, RestateBackend};
 use crate::api::Target;
 use crate::engine::run_key;
 use crate::lease::{Lease, LeaseTools};
-use crate::wire::{ClaimRequest, Claimed, Owner, Release, Reply};
+use crate::wire::{ClaimRequest, Claimed, Failed, Owner, Release, Reply, RunStanding};
 
 impl RestateBackend {
     pub(crate) fn identity(&self) -> Option<Identity> {
@@ -55,21 +55,39 @@ impl RestateBackend {
         }
     }
 
+    /// Has the run's object tell why this worker can't work on `run`. Best effort: it is for people only.
+    pub async fn tell_failed(&self, run: RunId, why: String) {
+        let Some(Identity { owner, .. }) = self.identity() else { return };
+        let (service, key) = (self.inner.names.run(), run_key(run));
+        let target = Target { service: &service, key: Some(&key), handler: "fail" };
+        let told = self.inner.api.call_for_nothing(target, &Failed { worker: owner.worker, why }).await;
+        if let Err(error) = told {
+            tracing::warn!(%run, %error, "the engine isn't told why the run isn't worked on");
+        }
+    }
+
     /// Holds the run of `lease` until it is stopped or fails.
     async fn hold(self, lease: Arc<Lease>, by: Owner, answer: oneshot::Sender<Result<(), BackendError>>) {
         match self.claim(lease.run, by).await {
             Ok(Claimed { epoch, elapsed }) => {
                 lease.claimed(epoch, elapsed);
                 let _ = answer.send(Ok(()));
+                let mut failed = None;
                 tokio::select! {
-                    () = lease.stop.cancelled() => {}
+                    biased;
                     error = lease.failed() => {
                         tracing::error!(run = %lease.run, %error, "the run can't be worked on any more");
+                        failed = Some(error);
                     }
+                    () = lease.stop.cancelled() => {}
                 }
                 let begun = lease.end().await;
                 self.release(&lease, begun).await;
                 self.inner.leases.remove(&lease);
+                // Of one that another worker has by now there is nothing to tell.
+                if let Some(error) = failed.filter(|error| !matches!(error, BackendError::Conflict { .. })) {
+                    self.tell_failed(lease.run, error.to_string()).await;
+                }
             }
             Err(error) => {
                 lease.stop.cancel();
@@ -130,6 +148,12 @@ impl Worker for RestateBackend {
             }
             _ => Ok(None),
         }
+    }
+
+    async fn unheld(&self, run: RunId) -> Result<Option<Unheld>, BackendError> {
+        let RunStanding { label, failed, .. } = self.standing_of(run).await?;
+        let failed = failed.map(|Failed { worker, why }| format!("worker {worker} can't work on it: {why}"));
+        Ok(Some(Unheld { label, failed }))
     }
 }
 

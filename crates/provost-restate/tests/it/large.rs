@@ -5,7 +5,8 @@ use std::sync::Arc;
 use provost_engine::RunEvent;
 use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::{Block, ConversationEntry, EffectId, Entry, Outcome, SessionId};
-use provost_harness::{BackendError, Executor, Log as _, Worker as _};
+use provost_harness::{BackendError, Executor, Log as _, Unheld, Worker as _};
+use provost_restate::Engine;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -76,4 +77,30 @@ async fn a_message_that_cannot_be_stored_is_refused_and_changes_nothing() {
         backend.post(run(1).into(), say.into(), Some("say")).await.unwrap().changed,
         "its dedup isn't used up"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_answer_cannot_be_stored_says_so() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let labelled = Engine { label: Some("gpu".to_owned()), ..engine(&server, folder.path()) };
+    let (backend, _worker) = worker(labelled, "w").await;
+    let scripted = Scripted {
+        folder: folder.path().to_owned(),
+        tool: "look",
+        turns: 1,
+        takes: std::time::Duration::ZERO,
+    };
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    let waits = backend.unheld(run(1)).await.unwrap();
+    assert_eq!(waits, Some(Unheld { label: Some("gpu".to_owned()), failed: None }));
+    let blobs = folder.path().join("blobs");
+    std::fs::remove_dir_all(&blobs).unwrap();
+    std::fs::write(&blobs, "no folder").unwrap();
+    let guard = backend.serve(run(1), Arc::new(Verbose(scripted)), CancellationToken::new()).await.unwrap();
+    let failed = guard.failed().await;
+    assert!(matches!(&failed, BackendError::Storage { attempt: "store a large body", .. }), "{failed}");
+    guard.release().await;
+    let told = backend.unheld(run(1)).await.unwrap().and_then(|unheld| unheld.failed).unwrap();
+    assert!(told.contains("worker w") && told.contains("store a large body"), "{told}");
 }

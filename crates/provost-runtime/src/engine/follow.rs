@@ -8,7 +8,7 @@ use provost_engine::Event;
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
 use provost_harness::{
     Backend, BackendError, Blobs, Catalog, Executor, Holder, Log, PlacedEntry, PlacedRecord, Posted,
-    RunLease, RunPosition, RunQuery, RunSummary, Worker,
+    RunLease, RunPosition, RunQuery, RunSummary, Unheld, Worker,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -112,6 +112,10 @@ impl Worker for Follower {
 
     async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError> {
         self.engine.holder(run).await
+    }
+
+    async fn unheld(&self, run: RunId) -> Result<Option<Unheld>, BackendError> {
+        self.engine.unheld(run).await
     }
 }
 

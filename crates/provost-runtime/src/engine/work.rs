@@ -154,12 +154,17 @@ impl EngineWorker {
         tell: Arc<impl Fn(WorkerNotice) + Send + Sync + 'static>,
     ) -> Ended {
         let opened = tokio::select! {
-            opened = self.open(Arc::new(backend), run) => opened,
+            opened = self.open(Arc::new(backend.clone()), run) => opened,
             () = leave.cancelled() => return Ended { run, result: Err(NotDone::Left) },
         };
         let mut harness = match opened {
             Ok(harness) => harness,
-            Err(why) => return Ended { run, result: Err(NotDone::NotTaken(why)) },
+            Err(why) => {
+                if !is_held(&why) {
+                    backend.tell_failed(run, words(&why)).await;
+                }
+                return Ended { run, result: Err(NotDone::NotTaken(why)) };
+            }
         };
         tell(WorkerNotice::Taken { run });
         let never = CancellationToken::new();
@@ -225,14 +230,16 @@ impl EngineWorker {
 fn report(run: RunId, result: Result<Outcome, NotDone>, tell: &impl Fn(WorkerNotice)) {
     match result {
         Ok(outcome) => tell(WorkerNotice::Stopped { run, outcome }),
-        // Another worker was first.
-        Err(NotDone::NotTaken(RuntimeError::Harness(HarnessError::Backend(BackendError::Held {
-            ..
-        })))) => {}
+        Err(NotDone::NotTaken(why)) if is_held(&why) => {}
         Err(NotDone::NotTaken(why)) => tell(WorkerNotice::NotTaken { run, why }),
         Err(NotDone::Lost(why)) => tell(WorkerNotice::Lost { run, why }),
         Err(NotDone::Left) => {}
     }
+}
+
+/// Whether another worker was first.
+const fn is_held(why: &RuntimeError) -> bool {
+    matches!(why, RuntimeError::Harness(HarnessError::Backend(BackendError::Held { .. })))
 }
 
 /// Runs that couldn't be taken, and until when they are left to others.

@@ -242,6 +242,11 @@ impl AgentControl {
                     "{who} has been asked to {what}, and what it does now has not ended yet\nfollow it with: provost show {run} -f"
                 )
             }
+            RunStatus::Interrupted if !self.backend.performs_here() => {
+                format!(
+                    "recorded: {who} is to {what}\nno worker holds the run now; it does so once one takes it"
+                )
+            }
             RunStatus::Interrupted | RunStatus::Stopped(_) => {
                 format!(
                     "recorded: {who} is to {what}\nno process works on the run now; it does so with: {next}"
@@ -314,7 +319,7 @@ impl AgentControl {
             (Some(AgentState::Preempted { .. }), RunStatus::Running) => {
                 "it has yielded, and hears it when it has a slot again".to_owned()
             }
-            _ => hears(&self.status, command),
+            _ => hears(&*self.backend, &self.status, command),
         }
     }
 

@@ -116,7 +116,7 @@ fn rows(seen: &RunPage<'_>, facts: &RunFacts) -> String {
         None => row("model", &visible(state.model().map_or(&summary.model, |model| &model.name))),
     }
     row("workspace", &visible(&shown(&summary.workspace)));
-    lineage(state, &seen.details.pruned_forks).iter().for_each(|(name, value)| row(name, value));
+    holder_and_lineage(state, seen.details).iter().for_each(|(name, value)| row(name, value));
     service_rows(&seen.details.kept_services).iter().for_each(|(name, value)| row(name, value));
     row("started", &date_and_time(summary.started_at));
     row("updated", &date_and_time(summary.updated_at));
@@ -258,6 +258,14 @@ fn whose(question: &ApprovalQuestion, agents: &[RunAgent]) -> String {
 pub(crate) fn date_and_time(at: Timestamp) -> String {
     let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     moment.map(|moment| moment.strftime("%F %TZ").to_string()).unwrap_or_default()
+}
+
+/// Who works on the run, or why no worker of the engine does, and what it is a fork of.
+fn holder_and_lineage(state: &RunState, details: &RunDetails) -> Vec<(&'static str, String)> {
+    let held_by = details.held_by.as_ref().map(|held_by| ("held by", visible(held_by)));
+    let unheld =
+        details.unheld.as_ref().map(|unheld| ("not held", hanging(&visible(unheld), "            ")));
+    held_by.into_iter().chain(unheld).chain(lineage(state, &details.pruned_forks)).collect()
 }
 
 /// A row for each service.
