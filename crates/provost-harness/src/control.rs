@@ -62,7 +62,7 @@ impl Control {
     /// # Errors
     /// When the request can't be recorded.
     pub async fn pause(&self, agent: Option<u32>) -> Result<bool, BackendError> {
-        self.to_run(RunEvent::Pause { agent, by: self.by() }).await
+        self.stop(agent, RunEvent::Pause { agent, by: self.by() }).await
     }
 
     /// Resumes a suspended agent of a run that isn't suspended as a whole; it goes on when there is a slot.
@@ -80,7 +80,7 @@ impl Control {
     /// # Errors
     /// When the request can't be recorded.
     pub async fn cancel(&self, agent: Option<u32>) -> Result<bool, BackendError> {
-        self.to_run(RunEvent::Cancel { agent, by: self.by() }).await
+        self.stop(agent, RunEvent::Cancel { agent, by: self.by() }).await
     }
 
     /// Changes the priority of an agent; the root is 0. A finished agent stays unchanged.
@@ -153,6 +153,15 @@ impl Control {
     ) -> Result<bool, BackendError> {
         let event = SessionEvent::Resolve { asked: approval.question.asked, answer, by: self.by() };
         Ok(self.backend.post(approval.session.into(), event.into(), None).await?.changed)
+    }
+
+    /// A run that no process holds stops at once.
+    async fn stop(&self, agent: Option<u32>, event: RunEvent) -> Result<bool, BackendError> {
+        let changed = self.to_run(event).await?;
+        if agent.is_none() {
+            self.backend.recover_unheld(self.run).await?;
+        }
+        Ok(changed)
     }
 
     async fn to_run(&self, event: RunEvent) -> Result<bool, BackendError> {

@@ -306,7 +306,11 @@ fn unreachable(url: &Url, error: &mcp_reqwest::Error) -> BackendError {
     BackendError::Storage {
         attempt: "reach the engine",
         message: format!("{url}: {cause}"),
-        hint: Some("check that the Restate server runs, and the addresses of its ingress and admin API"),
+        hint: Some(if error.is_timeout() {
+            "it asks a worker and may have got no answer: check that one runs, then the Restate server"
+        } else {
+            "check that the Restate server runs, and the addresses of its ingress and admin API"
+        }),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::state::{EffectKind, HEAD, OpenEffect, ROW, RunHead, dedup_key, get, l
 use crate::step::{Step, StepError};
 use crate::wire::{
     BeginRequest, ClaimRequest, Claimed, EffectOf, Failed, Failure, LogHead, Moment, PostDone, PostRequest,
-    ReadLog, Release, Reply, RunRow, RunStanding,
+    ReadLog, RecoverRequest, Release, Reply, RunRow, RunStanding,
 };
 
 /// A run's object.
@@ -52,6 +52,17 @@ impl RunObject {
     ) -> HandlerResult<Json<Reply<Claimed>>> {
         let run = run_of(ctx.key())?;
         answer(claim(&ctx, &self.deciders, run, request.into_inner()).await)
+    }
+
+    /// Recovers the run although no process holds it, for a stop that was requested.
+    #[handler]
+    async fn recover(
+        &self,
+        ctx: ObjectContext<'_>,
+        request: Json<RecoverRequest>,
+    ) -> HandlerResult<Json<Reply<()>>> {
+        let run = run_of(ctx.key())?;
+        answer(recover(&ctx, &self.deciders, run, request.into_inner()).await)
     }
 
     /// Ends the hold of the run.
@@ -216,18 +227,7 @@ async fn claim(
     step.head.epoch += 1;
     step.head.owner = Some(by);
     step.head.released = false;
-    let mut found = Found::default();
-    for actor in step.actors_with_open() {
-        for (seq, open) in step.open(actor).await? {
-            let id = EffectId { actor, seq: *seq };
-            found.invocations.push((id, open.invocation.clone()));
-            if open.kind.is_timer() {
-                continue;
-            }
-            found.undone = true;
-            if open.is_fresh() { found.fresh.push(id) } else { found.lost = true }
-        }
-    }
+    let found = Found::of(&mut step).await?;
     let is_interrupted = match step.has_outcome().await? {
         None => false,
         Some(has_outcome) => (found.undone || !has_outcome) && (found.lost || !was_released),
@@ -242,6 +242,30 @@ async fn claim(
     let claimed = Claimed { epoch: step.head.epoch, elapsed: step.head.elapsed };
     step.finish().await?;
     Ok(Reply::Done(claimed))
+}
+
+async fn recover(
+    ctx: &ObjectContext<'_>,
+    deciders: &Deciders,
+    run: RunId,
+    request: RecoverRequest,
+) -> Result<Reply<()>, StepError> {
+    let RecoverRequest { over, at, entropy } = request;
+    let mut step = Step::begin(ctx, deciders, run, at).await?;
+    if let Some(owner) = step.head.owner.clone().filter(|_| over != Some(step.head.epoch)) {
+        return Ok(Reply::Held(owner));
+    }
+    if step.has_outcome().await? != Some(false) {
+        return Ok(Reply::Done(()));
+    }
+    // What the last holder still reports doesn't count.
+    step.head.epoch += 1;
+    (step.head.owner, step.head.released) = (None, true);
+    let found = Found::of(&mut step).await?;
+    let now = Now { at, elapsed: step.head.elapsed, entropy };
+    step.decide(run.into(), RunEvent::Recover { fresh: found.fresh }.into(), now, None).await?;
+    step.finish().await?;
+    Ok(Reply::Done(()))
 }
 
 async fn release(
@@ -284,6 +308,24 @@ struct Found {
     undone: bool,
     /// Whether any of them may have been begun.
     lost: bool,
+}
+
+impl Found {
+    async fn of(step: &mut Step<'_>) -> Result<Self, TerminalError> {
+        let mut found = Self::default();
+        for actor in step.actors_with_open() {
+            for (seq, open) in step.open(actor).await? {
+                let id = EffectId { actor, seq: *seq };
+                found.invocations.push((id, open.invocation.clone()));
+                if open.kind.is_timer() {
+                    continue;
+                }
+                found.undone = true;
+                if open.is_fresh() { found.fresh.push(id) } else { found.lost = true }
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// Hands to the new holder what is still open of what it found.

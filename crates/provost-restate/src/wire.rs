@@ -117,6 +117,15 @@ pub(crate) struct ClaimRequest {
     pub(crate) entropy: u64,
 }
 
+/// A request to recover a run without a holder.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RecoverRequest {
+    /// The epoch of a holder that is known to be gone.
+    pub(crate) over: Option<u64>,
+    pub(crate) at: Timestamp,
+    pub(crate) entropy: u64,
+}
+
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Claimed {
     pub(crate) epoch: u64,

@@ -367,6 +367,10 @@ impl Stop {
             }
         }
         let serving = match self.status {
+            RunStatus::Interrupted if !self.backend.performs_here() => {
+                self.backend.recover_unheld(self.run).await?;
+                None
+            }
             RunStatus::Interrupted => {
                 match self.backend.serve(self.run, Arc::new(DoesNothing), CancellationToken::new()).await {
                     Ok(serving) => Some(serving),

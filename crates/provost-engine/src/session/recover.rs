@@ -52,10 +52,12 @@ pub(in crate::session) fn recover(deciding: &mut Deciding<'_>, fresh: &[Seq]) {
         Phase::Thinking(seq) if fresh.contains(&seq) && !deciding.state.lifecycle.is_stopping() => {}
         Phase::Thinking(seq) => {
             deciding.step.close(seq);
-            deciding.settle(lost_usage(deciding.state));
+            // One that wasn't begun took nothing.
+            let usage = if fresh.contains(&seq) { Usage::default() } else { lost_usage(deciding.state) };
+            deciding.settle(usage);
             let call = deciding.state.turns.model_calls();
             let cause = RetryCause::Interrupted;
-            deciding.commit(Retry::at_once(call, cause, lost_usage(deciding.state)));
+            deciding.commit(Retry::at_once(call, cause, usage));
             model_call::next_call(deciding);
         }
         Phase::MakingWorktree(seq) => {

@@ -84,6 +84,16 @@ pub trait Worker: Send + Sync {
     /// When that can't be determined.
     async fn holder(&self, run: RunId) -> Result<Option<Holder>, BackendError>;
 
+    /// Counts what a run that no process holds waits for as not begun, or as lost, so that a stop that was requested takes
+    /// effect without one. Nothing where a process only has to [`serve`](Self::serve) it, where one holds it, and where
+    /// it is suspended or has ended.
+    ///
+    /// # Errors
+    /// When that can't be made durable.
+    async fn recover_unheld(&self, _run: RunId) -> Result<(), BackendError> {
+        Ok(())
+    }
+
     /// What is known of why other processes don't work on a run; `None` where a process only has to
     /// [`serve`](Self::serve) it.
     ///

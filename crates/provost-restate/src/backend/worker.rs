@@ -14,7 +14,7 @@ use super::{Identity, RestateBackend};
 use crate::api::Target;
 use crate::engine::run_key;
 use crate::lease::{Lease, LeaseTools};
-use crate::wire::{ClaimRequest, Claimed, Failed, Owner, Release, Reply, RunStanding};
+use crate::wire::{ClaimRequest, Claimed, Failed, Owner, RecoverRequest, Release, Reply, RunStanding};
 
 impl RestateBackend {
     pub(crate) fn identity(&self) -> Option<Identity> {
@@ -147,6 +147,23 @@ impl Worker for RestateBackend {
                 Ok(Some(Holder { by: words(&owner), process: None }))
             }
             _ => Ok(None),
+        }
+    }
+
+    async fn recover_unheld(&self, run: RunId) -> Result<(), BackendError> {
+        let standing = self.standing_of(run).await?;
+        let over = match &standing.owner {
+            Some(owner) if self.is_alive(owner).await? => return Ok(()),
+            Some(_) => Some(standing.epoch),
+            None => None,
+        };
+        let request = RecoverRequest { over, at: self.inner.clock.now(), entropy: fastrand::u64(..) };
+        let (service, key) = (self.inner.names.run(), run_key(run));
+        let target = Target { service: &service, key: Some(&key), handler: "recover" };
+        match self.inner.api.call::<Reply<()>>(target, &request).await? {
+            // A worker has just taken it.
+            Reply::Done(()) | Reply::Held(_) | Reply::Lost => Ok(()),
+            Reply::Failed(failure) => Err(failure.into()),
         }
     }
 

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use provost_engine::RunEvent;
 use provost_event::{Entry, Outcome, SessionId, ToolEntry, ToolStatus};
-use provost_harness::{Log as _, Worker as _};
+use provost_harness::{Catalog as _, Log as _, Worker as _};
 use provost_restate::{BlobPlace, Engine, RestateBackend, WorkerEndpoint};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -291,4 +292,31 @@ async fn only_a_worker_holds_runs_and_its_name_is_its_own() {
     let error = soon("the first one learns of it", first.failed()).await;
     assert!(error.to_string().contains("another process has taken the name `w`"), "{error}");
     assert!(second.is_ready() && !first.is_ready());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_no_worker_takes_can_be_cancelled() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
+    // One that was never taken, and one whose holder has died amid a call.
+    let mut process = Process::start(&server, folder.path(), "dies");
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    until("a tool is run", || !tools_run(folder.path()).is_empty()).await;
+    process.kill();
+    backend.post(run(2).into(), start().into(), Some("start")).await.unwrap();
+    for number in [1, 2] {
+        let id = run(number);
+        let cancel = RunEvent::Cancel { agent: None, by: "ann".to_owned() };
+        assert!(backend.post(id.into(), cancel.into(), None).await.unwrap().changed);
+        let is_free = async { while backend.holder(id).await.unwrap().is_some() {} };
+        soon("its holder counts as gone", is_free).await;
+        backend.recover_unheld(id).await.unwrap();
+        let outcome = ended(&backend, id).await;
+        assert!(matches!(outcome, Outcome::Cancelled { .. }), "{outcome:?}");
+    }
+    let never_taken = backend.get(run(2)).await.unwrap().unwrap();
+    assert_eq!(never_taken.tokens, 0, "its call wasn't begun");
+    // A worker that comes later finds nothing to do.
+    assert!(backend.waiting_runs(10).await.unwrap().is_empty());
 }

@@ -114,6 +114,10 @@ impl Worker for Follower {
         self.engine.holder(run).await
     }
 
+    async fn recover_unheld(&self, run: RunId) -> Result<(), BackendError> {
+        self.engine.recover_unheld(run).await
+    }
+
     async fn unheld(&self, run: RunId) -> Result<Option<Unheld>, BackendError> {
         self.engine.unheld(run).await
     }

@@ -83,7 +83,7 @@ fn rows(seen: &RunPage<'_>, facts: &RunFacts) -> String {
     if let Some(suspension) = seen.suspension {
         row("", &hanging(&status::trouble(suspension), "            "));
     }
-    if summary.status == RunStatus::Interrupted && summary.damage.is_none() {
+    if is_to_resume(seen) {
         row("go on with", &format!("provost resume {}", summary.run));
     }
     if let Some(outcome) = state.outcome() {
@@ -258,6 +258,12 @@ fn whose(question: &ApprovalQuestion, agents: &[RunAgent]) -> String {
 pub(crate) fn date_and_time(at: Timestamp) -> String {
     let moment = i64::try_from(at.0).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     moment.map(|moment| moment.strftime("%F %TZ").to_string()).unwrap_or_default()
+}
+
+/// Whether the run waits for `provost resume`: nothing else has a process work on it.
+fn is_to_resume(seen: &RunPage<'_>) -> bool {
+    let RunPage { summary, details, .. } = seen;
+    summary.status == RunStatus::Interrupted && summary.damage.is_none() && details.unheld.is_none()
 }
 
 /// Who works on the run, or why no worker of the engine does, and what it is a fork of.
