@@ -23,7 +23,7 @@ use crate::table::{self, Target};
 
 /// Tools of the server.
 const TOOLS: usize = 250;
-/// Tokens that so many may take of a request, by searching.
+/// Tokens that they may take of a request, by searching.
 const TOKENS_MAX: f64 = 2_000.0;
 /// Estimated tokens above which tools are searched for, as the settings have it.
 const SEARCH_ABOVE: u64 = 6_000;

@@ -2,8 +2,8 @@
 //!
 //! `POST /SCRIPT/HOLD_MS/…` is answered in the format that its path belongs to: with the script's answer, and
 //! after HOLD_MS with a last text. `GET /` returns how many connections and bytes of bodies came since the last
-//! such request. `POST /paced/PIECES/…` is answered with a text of 1 MB/s in so many pieces, `POST /open/0/…` with a
-//! beginning whose rest never comes.
+//! such request. `POST /paced/PIECES/…` is answered with a text of 1 MB/s in that number of pieces, `POST /open/0/…`
+//! with a beginning whose rest never comes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -170,7 +170,7 @@ async fn pace(stream: &mut TcpStream, pieces: usize) -> anyhow::Result<()> {
 enum Request {
     /// What has come so far.
     Received,
-    /// A text of 1 MB/s in so many pieces.
+    /// A text of 1 MB/s in this number of pieces.
     Paced(usize),
     /// A beginning without an end.
     Open,

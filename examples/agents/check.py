@@ -61,7 +61,7 @@ network = "none"
 
 @contextlib.contextmanager
 def provider(after_seconds):
-    """A provider that answers from script.json; its address. It begins to listen after so many seconds."""
+    """A provider that answers from script.json; its address. It begins to listen after that number of seconds."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

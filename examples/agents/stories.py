@@ -315,7 +315,7 @@ def processes(home):
 
 
 def wait_for_none(home, seconds):
-    """The processes of this home folder that are left after so many seconds at most."""
+    """The processes of this home folder that are left after `seconds` at most."""
     deadline = time.monotonic() + seconds
     while (left := list(processes(home))) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -61,7 +61,7 @@ commands=(
 )
 keys=("/8 Enter i x y Escape 10 j" "Space / 7 Enter" "line Down Down" "Down Down" "Down" "")
 
-# Waits until the screen hasn't changed for so many tenths of a second, for half a minute at most.
+# Waits until the screen hasn't changed for this number of tenths of a second, for half a minute at most.
 settles() { # label, tenths
     local before="" now quiet=0 round
     for round in $(seq 300); do

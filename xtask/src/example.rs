@@ -9,7 +9,7 @@ use xtask::shell::{built_provost, must, tests_are_built, workspace};
 pub(crate) fn fix_the_bug() -> Result<()> {
     if !tests_are_built() {
         eprintln!(
-            "Builds `provost`, which takes 2 to 6 minutes the first time; then the run takes some seconds."
+            "Builds `provost`, which takes 2 to 10 minutes the first time; then the run takes some seconds."
         );
     }
     let program = built_provost(&[])?;

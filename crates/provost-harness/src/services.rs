@@ -83,7 +83,7 @@ impl Services {
         self.files.read(name).ok()
     }
 
-    /// The end of a service's output, at most so many bytes. Blocking.
+    /// The end of a service's output, at most this number of bytes. Blocking.
     ///
     /// # Errors
     /// When its log can't be read.

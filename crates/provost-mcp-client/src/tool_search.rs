@@ -50,7 +50,7 @@ pub(crate) fn search_spec(servers: &[ServerTools]) -> ToolSpec {
                 "type": "array", "items": { "type": "string" },
                 "description": "Names of tools, as listed or whole."
             },
-            "limit": { "type": "integer", "minimum": 1, "maximum": FOUND_MAX, "description": "At most so many. Default: 5." }
+            "limit": { "type": "integer", "minimum": 1, "maximum": FOUND_MAX, "description": "The most results. Default: 5." }
         },
         "additionalProperties": false
     });

@@ -102,7 +102,7 @@ const fn is_none_left_out(count: &usize) -> bool {
 pub enum ExplainedAgents {
     /// All.
     All,
-    /// The first so many.
+    /// The first ones, this number at most.
     First(usize),
     /// One; none if it has no log.
     One(u32),

@@ -42,7 +42,7 @@ impl<'a> Fleet<'a> {
         Self { cluster, folder, started: 0, open: Vec::new(), checked: Checked::default() }
     }
 
-    /// Starts runs until so many are open.
+    /// Starts a run if fewer than `wanted` are open.
     pub(super) fn fill(&mut self, wanted: usize) -> Result<()> {
         if self.open.len() >= wanted {
             return Ok(());

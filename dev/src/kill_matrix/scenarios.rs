@@ -6,9 +6,9 @@ use provost_event::{Budget, MicroDollars};
 
 use super::scenario::{After, Answers, PLAIN, Points, Same, Scenario, Summaries};
 use scripts::{
-    agents, all_hooks, compaction_hooks, compaction_refused, consent, endless, forked, gated, goals,
-    late_consent, long_notes, long_words, many, many_turns, programs, small_window, stop_hooks, tools,
-    troubles, wishes,
+    agents, all_hooks, asks_to_stop, compaction_hooks, compaction_refused, consent, endless, forked, gated,
+    goals, late_consent, long_notes, long_words, many, many_turns, programs, small_window, stop_hooks, tools,
+    troubles,
 };
 
 const TRIM: &str = "\"how\":\"trim\"";
@@ -114,7 +114,13 @@ pub(super) const ALL: &[Scenario] = &[
         shows: &["\"final_summary_finished\""],
         ..PLAIN
     },
-    Scenario { name: "stop-hook", turn: wishes, policy: stop_hooks, shows: &["\"stop_blocked\""], ..PLAIN },
+    Scenario {
+        name: "stop-hook",
+        turn: asks_to_stop,
+        policy: stop_hooks,
+        shows: &["\"stop_blocked\""],
+        ..PLAIN
+    },
     Scenario {
         name: "hooks",
         turn: gated,

@@ -15,7 +15,7 @@ fn scene(settings: &str) -> Scene {
 
 /// The requests that need trust in a project with these settings, with this user's.
 #[track_caller]
-fn wishes(user: &str, project: &str, expected: Expect) {
+fn wants(user: &str, project: &str, expected: Expect) {
     let scene = scene(project);
     scene.write(USER_FILE, user);
     let trust = &json(&scene.provost(&["check", "--json"]).stdout)["trust"];
@@ -104,7 +104,7 @@ fn a_changed_byte_needs_trust_again_and_what_is_new_is_marked() {
 
 #[test]
 fn what_makes_the_agent_freer_needs_consent() {
-    wishes(
+    wants(
         "",
         "[permissions]\nallow = [\"shell(cargo *)\"]\n",
         expect![[r#"
@@ -112,7 +112,7 @@ fn what_makes_the_agent_freer_needs_consent() {
         needed
     "#]],
     );
-    wishes(
+    wants(
         "",
         "[permissions]\ndefault = \"allow\"\n",
         expect![[r#"
@@ -120,7 +120,7 @@ fn what_makes_the_agent_freer_needs_consent() {
         needed
     "#]],
     );
-    wishes(
+    wants(
         "[permissions]\ndefault = \"deny\"\n",
         "[permissions]\ndefault = \"ask\"\n",
         expect![[r#"
@@ -128,7 +128,7 @@ fn what_makes_the_agent_freer_needs_consent() {
         needed
     "#]],
     );
-    wishes(
+    wants(
         "[permissions]\ndefault = \"deny\"\n",
         "[permissions]\nask = [\"shell\"]\n",
         expect![[r#"
@@ -141,14 +141,14 @@ fn what_makes_the_agent_freer_needs_consent() {
 #[test]
 fn what_only_restricts_or_isnt_used_needs_none() {
     let restricts = "[permissions]\nask = [\"write_file\"]\ndeny = [\"shell(rm *)\"]\ndefault = \"ask\"\nunanswered = \"pause\"\n";
-    wishes(
+    wants(
         "",
         restricts,
         expect![[r#"
         not_needed
     "#]],
     );
-    wishes(
+    wants(
         "[[stop_hooks]]\nname = \"mine\"\ncommand = \"true\"\n",
         "",
         expect![[r#"

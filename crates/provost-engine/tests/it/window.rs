@@ -105,7 +105,7 @@ fn over_seventy_percent_old_results_become_lines_and_the_newest_quarter_stays() 
     assert!(trim.tokens_before > 6_300 && trim.tokens_before < 7_000, "{}", trim.tokens_before);
     assert!(trim.through.is_start() && trim.summary.is_empty(), "nothing is summed up");
     let kept = finished.iter().filter(|seq| **seq > trim.lines_through).count();
-    assert_eq!(kept, 4, "so many results of 500 tokens are a quarter of the room");
+    assert_eq!(kept, 4, "four results of 500 tokens are a quarter of the room");
     assert_eq!(world.request_tokens, trim.tokens_after);
 }
 

@@ -108,7 +108,7 @@ pub(super) fn endless(answers: u32) -> Say {
 }
 
 /// Requests to stop three times, with calls in between.
-pub(super) fn wishes(answers: u32) -> Say {
+pub(super) fn asks_to_stop(answers: u32) -> Say {
     match answers {
         1 | 3 => calls(vec![note(&format!("fix-{answers}"))]),
         0 | 2 => Say::Text("I am done.".to_owned()),

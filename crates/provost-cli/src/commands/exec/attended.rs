@@ -32,8 +32,7 @@ use crate::unattended::{Said, new_run};
 use crate::watcher::{Asks, Watcher};
 use crate::wiring::variables;
 
-/// How often to look for a program that can be attached to: at first, and after so many looks, when stop hooks or judges
-/// work.
+/// How often to look for a program that can be attached to: at first, and later, when stop hooks or judges work.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 300;
 const LATER_LOOK: Duration = Duration::from_millis(100);
