@@ -19,7 +19,7 @@ pub(crate) const AFTER_TESTS: &str = "ci-after-tests";
 /// Checks everything.
 pub(crate) fn ci() -> Result<()> {
     eprintln!(
-        "Checks everything: 30 to 50 minutes the first time, most of it for building and for the tests."
+        "Checks everything: 30 to 60 minutes the first time, most of it for building and for the tests."
     );
     // The tests build this program, too, in the same place.
     let again = std::env::current_exe()?;

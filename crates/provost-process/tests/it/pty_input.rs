@@ -114,15 +114,14 @@ async fn who_waits_for_a_program_that_ends_is_told() {
 #[tokio::test]
 async fn queries_are_answered_before_all_that_has_not_begun() {
     let shell = Shell::new();
-    let script = r"stty raw -echo; printf ready; until [ -e ask ]; do sleep 0.01; done; printf '\033[5nasked'
+    let script = r"stty raw -echo; printf ready; dd bs=1 count=1 status=none of=/dev/null; printf '\033[5nasked'
         until [ -e go ]; do sleep 0.01; done
-        head -c 100010 | tail -c 12 | od -An -c | tr -s ' \n' ' '; exit 3";
+        head -c 100009 | tail -c 12 | od -An -c | tr -s ' \n' ' '; exit 3";
     let terminal = start(&shell, script).await;
     read_until(&terminal, "ready").await;
-    // More than the terminal takes, so that the rest waits here.
+    // More than the terminal takes, so that the rest waits here. The program asks when it has the first byte of it.
     let flood = "x".repeat(100_000);
     let steps = async {
-        std::fs::write(shell.path().join("ask"), "").unwrap();
         read_until(&terminal, "asked").await;
         std::fs::write(shell.path().join("go"), "").unwrap();
         read_to_end(&terminal).await
