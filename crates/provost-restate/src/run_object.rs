@@ -227,6 +227,7 @@ async fn claim(
     step.head.epoch += 1;
     step.head.owner = Some(by);
     step.head.released = false;
+    step.head.failed = None;
     let found = Found::of(&mut step).await?;
     let is_interrupted = match step.has_outcome().await? {
         None => false,

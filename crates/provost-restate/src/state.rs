@@ -69,7 +69,7 @@ pub(crate) struct RunHead {
     /// When the deadlines of open effects are looked at next.
     pub(crate) watch: Option<Timestamp>,
     pub(crate) label: Option<String>,
-    /// The last worker that could not work on it.
+    /// The last worker that could not work on it, since the last holder.
     #[serde(default)]
     pub(crate) failed: Option<Failed>,
     /// When the run was started, and how it stands; absent before.

@@ -82,12 +82,13 @@ impl RestateBackend {
                     () = lease.stop.cancelled() => {}
                 }
                 let begun = lease.end().await;
-                self.release(&lease, begun).await;
-                self.inner.leases.remove(&lease);
-                // Of one that another worker has by now there is nothing to tell.
+                // Told while it is held, so that the next holder's claim ends it. Of one that another worker has by
+                // now there is nothing to tell.
                 if let Some(error) = failed.filter(|error| !matches!(error, BackendError::Conflict { .. })) {
                     self.tell_failed(lease.run, error.to_string()).await;
                 }
+                self.release(&lease, begun).await;
+                self.inner.leases.remove(&lease);
             }
             Err(error) => {
                 lease.stop.cancel();

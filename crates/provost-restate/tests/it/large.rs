@@ -15,6 +15,10 @@ use crate::support::{Scripted, Server, connect, done, ended, engine, log, run, s
 /// One byte more than a message of the engine may have.
 const BYTES: usize = (32 << 20) + 1;
 
+fn scripted(folder: &TempDir) -> Scripted {
+    Scripted { folder: folder.path().to_owned(), tool: "look", turns: 1, takes: std::time::Duration::ZERO }
+}
+
 struct Verbose(Scripted);
 
 #[async_trait::async_trait]
@@ -34,13 +38,7 @@ async fn an_answer_beyond_the_engines_limit_goes_by_the_blob_store() {
     let Some(server) = Server::start().await else { return };
     let folder = TempDir::new().unwrap();
     let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
-    let scripted = Scripted {
-        folder: folder.path().to_owned(),
-        tool: "look",
-        turns: 1,
-        takes: std::time::Duration::ZERO,
-    };
-    let executor = Arc::new(Verbose(scripted));
+    let executor = Arc::new(Verbose(scripted(&folder)));
     let _guard = backend.serve(run(1), executor, CancellationToken::new()).await.unwrap();
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
     assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
@@ -85,22 +83,23 @@ async fn a_run_whose_answer_cannot_be_stored_says_so() {
     let folder = TempDir::new().unwrap();
     let labelled = Engine { label: Some("gpu".to_owned()), ..engine(&server, folder.path()) };
     let (backend, _worker) = worker(labelled, "w").await;
-    let scripted = Scripted {
-        folder: folder.path().to_owned(),
-        tool: "look",
-        turns: 1,
-        takes: std::time::Duration::ZERO,
-    };
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
     let waits = backend.unheld(run(1)).await.unwrap();
     assert_eq!(waits, Some(Unheld { label: Some("gpu".to_owned()), failed: None }));
     let blobs = folder.path().join("blobs");
     std::fs::remove_dir_all(&blobs).unwrap();
     std::fs::write(&blobs, "no folder").unwrap();
-    let guard = backend.serve(run(1), Arc::new(Verbose(scripted)), CancellationToken::new()).await.unwrap();
+    let guard =
+        backend.serve(run(1), Arc::new(Verbose(scripted(&folder))), CancellationToken::new()).await.unwrap();
     let failed = guard.failed().await;
     assert!(matches!(&failed, BackendError::Storage { attempt: "store a large body", .. }), "{failed}");
     guard.release().await;
     let told = backend.unheld(run(1)).await.unwrap().and_then(|unheld| unheld.failed).unwrap();
     assert!(told.contains("worker w") && told.contains("store a large body"), "{told}");
+    std::fs::remove_file(&blobs).unwrap();
+    let next = Arc::new(scripted(&folder));
+    backend.serve(run(1), next, CancellationToken::new()).await.unwrap().release().await;
+    let waits = backend.unheld(run(1)).await.unwrap();
+    let label = Some("gpu".to_owned());
+    assert_eq!(waits, Some(Unheld { label, failed: None }), "a worker has taken it since");
 }
