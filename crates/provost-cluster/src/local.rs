@@ -14,7 +14,7 @@ use crate::folder::ClusterFolder;
 use crate::health::answers;
 use crate::key::IdentityKey;
 use crate::plan::{ClusterPlan, NodePlan, VERSION, WorkerPlan};
-use crate::ports::{FreePorts, must_be_free};
+use crate::ports::{self, FreePorts};
 use crate::process::{Leaving, end, running};
 
 /// How long nodes and workers may take until they are ready.
@@ -174,7 +174,7 @@ impl LocalCluster {
         for node in &plan.nodes {
             if self.node(&node.name).is_none() {
                 progress(Progress::Starting(node.name.clone()));
-                self.start_node(&plan, node, request)?;
+                self.start_node(&plan, node, request).await?;
                 started.push(node.name.clone());
             }
         }
@@ -190,7 +190,7 @@ impl LocalCluster {
         for worker in &plan.workers {
             if self.worker(&worker.name).is_none() {
                 progress(Progress::Starting(worker.name.clone()));
-                self.start_worker(&plan, worker, &request.worker)?;
+                self.start_worker(&plan, worker, &request.worker).await?;
                 started.push(worker.name.clone());
             }
         }
@@ -353,13 +353,13 @@ impl LocalCluster {
         self.folder.keep_plan(plan)
     }
 
-    fn start_node(
+    async fn start_node(
         &self,
         plan: &ClusterPlan,
         node: &NodePlan,
         request: &UpRequest<'_>,
     ) -> Result<(), ClusterError> {
-        must_be_free(&node.name, &node.ports())?;
+        ports::free(&node.name, &node.ports()).await?;
         let (data, identity) = (self.folder.0.join("data"), self.folder.identity());
         let files = NodeFiles { data: &data, identity: &identity };
         let text = node_config(plan, node, &files, request.snapshots.as_deref());
@@ -375,13 +375,13 @@ impl LocalCluster {
         start(&node.name, &launch)
     }
 
-    fn start_worker(
+    async fn start_worker(
         &self,
         plan: &ClusterPlan,
         worker: &WorkerPlan,
         program: &WorkerProgram,
     ) -> Result<(), ClusterError> {
-        must_be_free(&worker.name, &worker.ports())?;
+        ports::free(&worker.name, &worker.ports()).await?;
         let own = [
             format!("--name={}", worker.name).into(),
             format!("--listen=127.0.0.1:{}", worker.listen).into(),
