@@ -121,10 +121,10 @@ impl Observers {
     /// The observers of `run`, for a process that serves it. A harness does this by itself.
     #[must_use]
     pub fn of_run(&self, run: RunId) -> RunObservers {
-        RunObservers { stretch: Mutex::new(self.stretch(run)), all: self.clone(), run }
+        RunObservers { segment: Mutex::new(self.segment(run)), all: self.clone(), run }
     }
 
-    fn stretch(&self, run: RunId) -> ObservedSegment {
+    fn segment(&self, run: RunId) -> ObservedSegment {
         let feeds = self.registered.iter().map(|one| Arc::new(Feed::new(one.clone(), run)));
         ObservedSegment {
             feeds: feeds.collect(),
@@ -184,7 +184,7 @@ pub struct ObserverReport {
 pub struct RunObservers {
     all: Observers,
     run: RunId,
-    stretch: Mutex<ObservedSegment>,
+    segment: Mutex<ObservedSegment>,
 }
 
 /// From a start, an opening or a resumption to the next suspension or end.
@@ -196,25 +196,25 @@ struct ObservedSegment {
 }
 
 impl RunObservers {
-    fn stretch(&self) -> MutexGuard<'_, ObservedSegment> {
-        self.stretch.lock().unwrap_or_else(PoisonError::into_inner)
+    fn segment(&self) -> MutexGuard<'_, ObservedSegment> {
+        self.segment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts another segment of work with new observers, if the last has ended.
     pub fn begin(&self) {
-        let mut stretch = self.stretch();
-        if stretch.is_over {
-            let before = std::mem::replace(&mut *stretch, self.all.stretch(self.run));
-            stretch.chains = before.chains;
-            stretch.history = before.history;
+        let mut segment = self.segment();
+        if segment.is_over {
+            let before = std::mem::replace(&mut *segment, self.all.segment(self.run));
+            segment.chains = before.chains;
+            segment.history = before.history;
         }
     }
 
     /// Stores the position of the agent whose first entry is `record`, without an event.
     pub fn learn(&self, record: &Record) {
-        let mut stretch = self.stretch();
-        stretch.chains.learn(record);
-        stretch.history.learn(record);
+        let mut segment = self.segment();
+        segment.chains.learn(record);
+        segment.history.learn(record);
     }
 
     /// Reports that `record` was committed.
@@ -222,13 +222,13 @@ impl RunObservers {
         if self.all.is_empty() {
             return;
         }
-        let mut stretch = self.stretch();
+        let mut segment = self.segment();
         let (actor, at) = (record.actor, record.at);
-        stretch.chains.learn(record);
-        let (chain, call) = stretch.chains.of(actor);
-        for kind in events::kinds(record, &mut stretch.history) {
+        segment.chains.learn(record);
+        let (chain, call) = segment.chains.of(actor);
+        for kind in events::kinds(record, &mut segment.history) {
             let body = ObservedBody::Entry(record.clone());
-            stretch.tell(ObserverEvent { kind: *kind, at, actor, chain: chain.clone(), call, body });
+            segment.tell(ObserverEvent { kind: *kind, at, actor, chain: chain.clone(), call, body });
         }
     }
 
@@ -238,9 +238,9 @@ impl RunObservers {
             return;
         }
         let (actor, body) = (ActorKey::Session(delta.session), ObservedBody::Delta(Arc::new(delta.clone())));
-        let stretch = self.stretch();
-        let (chain, call) = stretch.chains.of(actor);
-        stretch.tell(ObserverEvent { kind: ObserverEventKind::LlmDelta, at, actor, chain, call, body });
+        let segment = self.segment();
+        let (chain, call) = segment.chains.of(actor);
+        segment.tell(ObserverEvent { kind: ObserverEventKind::LlmDelta, at, actor, chain, call, body });
     }
 
     /// Whether there are no observers.
@@ -260,7 +260,7 @@ impl RunObservers {
             return;
         }
         self.close();
-        let feeds = self.stretch().feeds.clone();
+        let feeds = self.segment().feeds.clone();
         let all = futures::future::join_all(feeds.iter().map(|feed| feed.ended.cancelled()));
         if tokio::time::timeout(self.all.finish_within, all).await.is_err() {
             feeds.iter().for_each(|feed| feed.leave());
@@ -269,15 +269,15 @@ impl RunObservers {
 
     /// As [`RunObservers::finish`], without waiting.
     pub fn close(&self) {
-        let mut stretch = self.stretch();
-        stretch.is_over = true;
-        stretch.feeds.iter().for_each(|feed| feed.close());
+        let mut segment = self.segment();
+        segment.is_over = true;
+        segment.feeds.iter().for_each(|feed| feed.close());
     }
 
     /// The statistics of each observer, in registration order.
     #[must_use]
     pub fn reports(&self) -> Vec<ObserverReport> {
-        let feeds = self.stretch().feeds.clone();
+        let feeds = self.segment().feeds.clone();
         feeds.iter().map(|feed| feed.report()).collect()
     }
 }

@@ -14,7 +14,7 @@ use crate::lineage::read_conversation;
 use crate::{Backend, BackendError};
 
 /// Entries read at a time, shown or not: the maximum held in memory.
-const STRETCH_ENTRIES: u64 = 128;
+const PAGE_ENTRIES: u64 = 128;
 
 /// The conversation of one session, from its goal to the model call that led to the tool call which reads it.
 /// Cheap to clone.
@@ -93,7 +93,7 @@ impl SessionLog {
         let end = *source.end.get_or_try_init(|| source.find_end()).await?;
         let (mut from, mut call) = (started, None);
         while from < end {
-            let until = Seq(from.0.saturating_add(STRETCH_ENTRIES)).min(end);
+            let until = Seq(from.0.saturating_add(PAGE_ENTRIES)).min(end);
             for record in source.records(from, until).await? {
                 match &record.entry {
                     Entry::Tool(ToolEntry::Started(entry)) if record.seq == started => {
@@ -122,7 +122,7 @@ impl fmt::Debug for SessionLog {
 
 /// The first entry of the piece that ends before `until`.
 fn start_before(until: Seq) -> Seq {
-    Seq(until.0.saturating_sub(STRETCH_ENTRIES).max(1))
+    Seq(until.0.saturating_sub(PAGE_ENTRIES).max(1))
 }
 
 impl Source {

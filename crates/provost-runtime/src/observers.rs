@@ -89,7 +89,7 @@ pub(crate) fn header_values(text: &str) -> Vec<String> {
     written.chain(sent.iter().map(|(_, value)| value.expose_secret().to_owned())).collect()
 }
 
-/// Adds how observers fared in a stretch of work on `run` to its file in `folder`, a line each.
+/// Adds how observers fared in a segment of work on `run` to its file in `folder`, a line each.
 ///
 /// # Errors
 /// When it can't be written.

@@ -1,7 +1,7 @@
 //! Where in the table of entries those of a log are.
 //!
 //! The entries of all logs are in one table, in the order in which they were written: what many logs get at once
-//! shares pages. A *piece* is a short stretch of that table, noted with the first entry that a log has in it. A log is
+//! shares pages. A *piece* is a short range of that table, noted with the first entry that a log has in it. A log is
 //! read piece by piece; it costs a few rows of others in between, and saves each entry a place in an index.
 
 use std::ops::Range;

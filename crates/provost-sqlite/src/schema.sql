@@ -22,7 +22,7 @@ CREATE TABLE entries (
     state   BLOB
 ) STRICT;
 
--- The stretches of entries in which those of a log are: from the id start, which is the log's entry seq, to before the
+-- The ranges of entries in which those of a log are: from the id start, which is the log's entry seq, to before the
 -- id stop. Those of one log don't overlap. log: the log's number; the run's own, negative, for the entries of all
 -- logs of a run, and seq is an id then. An index with each entry would change two more pages with each commit.
 CREATE TABLE pieces (

@@ -13,7 +13,7 @@ use crate::span::{OpenSpan, whole};
 const VERDICT: &str = "provost.goal.verdict";
 pub(crate) const ACHIEVED: &str = "achieved";
 
-/// The findings in one stretch of work.
+/// The findings in one segment of work.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The threshold of the agent's goal, if known.

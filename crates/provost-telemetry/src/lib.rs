@@ -7,7 +7,7 @@
 //! - `provost.run`: the root of a run's trace. A run that continues after a suspension or an interruption gets
 //!   another one, below the first; the ids are derived from the run's id and positions in its logs, so both are in
 //!   one trace.
-//! - `invoke_agent NAME`: a stretch of an agent's work. Decisions of hooks, permissions and people, compactions
+//! - `invoke_agent NAME`: a segment of an agent's work. Decisions of hooks, permissions and people, compactions
 //!   and final summaries are events on it.
 //! - `chat MODEL`: one model call, also for compaction and final summaries (`provost.purpose`); a failed call is a
 //!   span too, with `error.type`.

@@ -27,7 +27,7 @@ pub(crate) struct RunObserver {
     run: RunId,
     context: Context,
     /// The run's span, from its start or resumption to its suspension or end.
-    stretch: Option<OpenSpan>,
+    segment: Option<OpenSpan>,
     /// How and when the run was suspended or ended, while agents are still on their way to the same.
     stopped_with: Option<(Outcome, Timestamp)>,
     usage: Usage,
@@ -44,7 +44,7 @@ impl RunObserver {
         Self {
             run,
             context: Context { shared, place },
-            stretch: None,
+            segment: None,
             stopped_with: None,
             usage: Usage::default(),
             cost: MicroDollars::default(),
@@ -127,13 +127,13 @@ impl RunObserver {
         }
         let asking = chain.parent.filter(|other| *other != session);
         let asking = asking.and_then(|other| self.sessions.get(&other));
-        let stretch = || self.stretch.as_ref().map_or(root_span_id(self.run), |span| span.id);
-        asking.and_then(Session::span_id).unwrap_or_else(stretch)
+        let segment = || self.segment.as_ref().map_or(root_span_id(self.run), |span| span.id);
+        asking.and_then(Session::span_id).unwrap_or_else(segment)
     }
 
     fn open(&mut self, record: &Record, parent: SpanId) -> &mut OpenSpan {
         // Agents may have begun already: their logs may be passed before the run's.
-        if self.stretch.is_some() {
+        if self.segment.is_some() {
             self.close_all(record.at);
         }
         let mut span = OpenSpan::new(span_id(record.actor, record.seq), parent, record.at);
@@ -141,7 +141,7 @@ impl RunObserver {
         self.sessions.values_mut().for_each(|session| session.moved(stood_in, span.id));
         span.set(names::RUN, self.run.to_string());
         span.stands(&ChainContext::root(self.run));
-        self.stretch.insert(span)
+        self.segment.insert(span)
     }
 
     fn charged(&mut self, charged: &BudgetCharged) {
@@ -157,7 +157,7 @@ impl RunObserver {
     }
 
     fn event(&mut self, name: &'static str, at: Timestamp, attributes: Vec<KeyValue>) {
-        if let Some(span) = &mut self.stretch {
+        if let Some(span) = &mut self.segment {
             span.event(name, at, attributes);
         }
     }
@@ -180,7 +180,7 @@ impl RunObserver {
             }
             session.close_all(at, &self.context);
         }
-        if let Some(mut span) = self.stretch.take() {
+        if let Some(mut span) = self.segment.take() {
             match &stopped_with {
                 Some((outcome, _)) => set_outcome(&mut span, outcome, &self.context.shared.sieve),
                 None => span.set(names::UNFINISHED, true),

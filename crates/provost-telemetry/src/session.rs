@@ -394,7 +394,7 @@ fn named(span: &mut OpenSpan, session: SessionId, chain: &ChainContext) {
     span.stands(chain);
 }
 
-/// Sets how a stretch of work ended.
+/// Sets how a segment of work ended.
 pub(crate) fn set_outcome(span: &mut OpenSpan, outcome: &Outcome, sieve: &Sieve) {
     span.set(names::OUTCOME, outcome.word());
     if let Some(words) = sieve.text(&outcome.to_string()) {

@@ -49,7 +49,7 @@ impl Telemetry {
         Ok(Self { shared: Arc::new(Shared { pipeline, sieve }) })
     }
 
-    /// An observer of one stretch of `run`: from its start, or from its resumption. Pass it only the events from
+    /// An observer of one segment of `run`: from its start, or from its resumption. Pass it only the events from
     /// then on; earlier events have their spans already.
     ///
     /// It needs no runtime. Its `finish` waits at most 1.5 s for queued data to be sent.

@@ -496,9 +496,9 @@ fn everything_that_is_configured_has_a_row_and_what_had_no_say_a_mark_and_a_reas
            answered by ann at a terminal 1; after 12.0s at most
 
         observers
-           OBSERVER    STRETCHES  TOLD  LOST
-           trace.file          2    49     2  calls failed 2
-        ?  trace.otlp          0     0     0  not reported: the process was killed, or worked on another machine
+           OBSERVER    SEGMENTS  TOLD  LOST
+           trace.file         2    49     2  calls failed 2
+        ?  trace.otlp         0     0     0  not reported: the process was killed, or worked on another machine
 
         - 12 of 29 were never consulted: 5 limits, 3 hooks, 4 permissions
         ! 3 of them can't be reached
@@ -525,7 +525,7 @@ fn json_has_the_exact_numbers() {
     expect![[r#"[{"pattern":"shell(git push)","scope":"run","by":"ann at a terminal","decided":0}]"#]]
         .assert_eq(&agent["permissions"]["grants"].to_string());
     expect![[r#"{"asked":1,"allowed_once":0,"allowed_for_run":1,"allowed_always":0,"allowed_with_another":0,"denied":0,"timed_out":0,"withdrawn":0,"suspended":0,"open":0,"total_us":12000000,"longest_us":12000000,"by":{"ann at a terminal":1}}"#]].assert_eq(&agent["approvals"].to_string());
-    expect![[r#"{"name":"trace.file","stretches":0,"delivered":0,"lost":0,"failed":0,"panicked":0,"hung":0,"say":"not_reported","why":"not reported: the process was killed, or worked on another machine"}"#]].assert_eq(&whole["observers"][0].to_string());
+    expect![[r#"{"name":"trace.file","segments":0,"delivered":0,"lost":0,"failed":0,"panicked":0,"hung":0,"say":"not_reported","why":"not reported: the process was killed, or worked on another machine"}"#]].assert_eq(&whole["observers"][0].to_string());
 }
 
 #[test]
@@ -965,7 +965,7 @@ answers:
     assert_eq!(numbers(second_look, &["consulted", "blocked", "allowed"]), [2, 1, 1]);
     let trace = row(&whole["observers"], "trace.file");
     assert_eq!(
-        (&trace["say"], numbers(trace, &["stretches", "lost", "failed"])),
+        (&trace["say"], numbers(trace, &["segments", "lost", "failed"])),
         (&"consulted".into(), vec![1, 0, 0])
     );
     assert!(trace["delivered"].as_u64().unwrap() > 0);

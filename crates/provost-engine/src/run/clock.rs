@@ -18,7 +18,7 @@ pub(super) struct WorkClock {
     /// Milliseconds worked before the agent was last asked: its limits count from there.
     #[serde(default)]
     asked_at_ms: u64,
-    /// When the present stretch of work began; absent while there is none.
+    /// When the present segment of work began; absent while there is none.
     since: Option<Elapsed>,
     /// The agents were notified that their working time is over; the rest is for their final summaries.
     pub(super) winds_down: bool,

@@ -61,10 +61,10 @@ pub(super) async fn show(
 async fn find(context: &ToolContext, entry: Seq) -> Result<Found, Trouble> {
     let until = Seq(entry.0.saturating_add(NEIGHBOURS));
     let read = context.cancel.run_until_cancelled(context.log.before(until)).await;
-    let stretch = read.ok_or(Trouble::Stopped)??;
-    let shown = stretch.shown.iter().find(|shown| shown.entry() == entry).cloned();
-    let older = stretch.shown.iter().map(LogItem::entry).rfind(|seq| *seq < entry);
-    let newer = stretch.shown.iter().map(LogItem::entry).find(|seq| *seq > entry);
+    let log = read.ok_or(Trouble::Stopped)??;
+    let shown = log.shown.iter().find(|shown| shown.entry() == entry).cloned();
+    let older = log.shown.iter().map(LogItem::entry).rfind(|seq| *seq < entry);
+    let newer = log.shown.iter().map(LogItem::entry).find(|seq| *seq > entry);
     Ok(Found { shown, older, newer })
 }
 

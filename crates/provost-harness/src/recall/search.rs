@@ -54,17 +54,17 @@ impl Hits {
         let mut until = before;
         loop {
             let read = context.cancel.run_until_cancelled(context.log.before(until)).await;
-            let Some(stretch) = read else { return Ok(Reached::Stopped(until)) };
-            let stretch = stretch?;
-            for shown in stretch.shown.iter().rev() {
+            let Some(log) = read else { return Ok(Reached::Stopped(until)) };
+            let log = log?;
+            for shown in log.shown.iter().rev() {
                 if !self.take(shown) {
                     return Ok(Reached::Full(shown.entry().next()));
                 }
             }
-            if stretch.is_first() {
+            if log.is_first() {
                 return Ok(Reached::All);
             }
-            until = stretch.from;
+            until = log.from;
         }
     }
 

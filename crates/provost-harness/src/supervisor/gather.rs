@@ -18,7 +18,7 @@ use crate::session_cache::Opening;
 use crate::{BackendError, Blobs, Log, Redactor};
 
 /// Entries read at a time.
-const STRETCH_ENTRIES: u64 = 128;
+const PAGE_ENTRIES: u64 = 128;
 /// Maximum entries inspected, however little they contain.
 const LOOKED_AT_MAX: u64 = 10_000;
 /// Maximum entries inspected only for the agent's last message or its plan, without a snapshot.
@@ -152,7 +152,7 @@ impl<'a> Found<'a> {
 
     async fn look(&mut self, backend: &dyn Log, session: SessionId) -> Result<(), BackendError> {
         while self.until.0 > 1 && self.looked_at < LOOKED_AT_MAX && !self.is_full() {
-            self.look_at_stretch(backend, session).await?;
+            self.look_at_page(backend, session).await?;
         }
         if self.until.0 > 1 && !self.knows_words() {
             self.look_further(backend, session).await?;
@@ -168,7 +168,7 @@ impl<'a> Found<'a> {
             None => Seq(self.until.0.saturating_sub(LOOKED_AT_FURTHER_MAX).max(1)),
         };
         while self.until > floor && !self.knows_words() {
-            self.look_at_stretch(backend, session).await?;
+            self.look_at_page(backend, session).await?;
         }
         if let (None, Some(snapshot)) = (&self.plan, snapshot) {
             let first = backend.read(session.into(), Seq::START, 1).await?;
@@ -180,9 +180,9 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    async fn look_at_stretch(&mut self, backend: &dyn Log, session: SessionId) -> Result<(), BackendError> {
-        let from = Seq(self.until.0.saturating_sub(STRETCH_ENTRIES).max(1));
-        let records = stretch(backend, session, from, self.until).await?;
+    async fn look_at_page(&mut self, backend: &dyn Log, session: SessionId) -> Result<(), BackendError> {
+        let from = Seq(self.until.0.saturating_sub(PAGE_ENTRIES).max(1));
+        let records = page(backend, session, from, self.until).await?;
         records.iter().rev().for_each(|record| self.take(record));
         self.looked_at += self.until.0.saturating_sub(from.0);
         self.until = from;
@@ -321,7 +321,7 @@ fn words(content: &[Block]) -> String {
 }
 
 /// The entries from `from` to before `until`. A backend may return fewer at a time than requested.
-async fn stretch(
+async fn page(
     backend: &dyn Log,
     session: SessionId,
     from: Seq,

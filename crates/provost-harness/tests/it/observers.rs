@@ -289,7 +289,7 @@ async fn what_was_lost_and_what_was_told_is_all_there_was_and_in_order() {
 }
 
 #[tokio::test]
-async fn each_stretch_of_work_has_observers_of_its_own_and_nothing_happens_without_events() {
+async fn each_segment_of_work_has_observers_of_its_own_and_nothing_happens_without_events() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
     let observers = Observers::new().with("counted", options(9), move |_| {

@@ -364,7 +364,7 @@ async fn a_trace_says_where_events_are_missing() {
     let kept = trace.clone();
     let options = ObserverOptions { queue_max: 2, ..ObserverOptions::default() };
     let make = move |_| -> Box<dyn TraceSink> {
-        Box::new(Slow(word.lock().expect("a word").take().expect("one stretch"), kept.clone()))
+        Box::new(Slow(word.lock().expect("a word").take().expect("one segment"), kept.clone()))
     };
     let run = Observers::new().with_trace("slow", options, make).of_run(RUN);
     tell(&run, 1..=1);

@@ -101,7 +101,7 @@ fn a_run_that_goes_on_joins_its_trace_below_its_first_span() {
     assert_eq!((traces.len(), ids.len()), (1, spans.len()));
     let later =
         spans.into_iter().filter(|span| span.start_time_unix_nano >= 9_000_000_000).collect::<Vec<_>>();
-    let first = later.iter().find(|span| span.name == "provost.run").expect("the second stretch");
+    let first = later.iter().find(|span| span.name == "provost.run").expect("the second segment");
     assert!(ids.contains(&first.parent_span_id));
     expect![[r#"
         provost.run 9000-9601

@@ -12,7 +12,7 @@ pub struct ObserverExplanation {
     /// Its name.
     pub name: String,
     /// Segments of work, from a start or a resumption to the next suspension or end, that it observed.
-    pub stretches: u64,
+    pub segments: u64,
     /// Events that were delivered to it.
     pub delivered: u64,
     /// Events that were not delivered.
@@ -66,7 +66,7 @@ impl ObserverExplanation {
     fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            stretches: 0,
+            segments: 0,
             delivered: 0,
             lost: 0,
             failed: 0,
@@ -77,7 +77,7 @@ impl ObserverExplanation {
     }
 
     const fn add(&mut self, segment: &ObserverSegment) {
-        self.stretches += 1;
+        self.segments += 1;
         self.delivered = self.delivered.saturating_add(segment.delivered);
         self.lost = self.lost.saturating_add(segment.lost).saturating_add(segment.waiting);
         self.failed = self.failed.saturating_add(segment.failed);
@@ -86,7 +86,7 @@ impl ObserverExplanation {
     }
 
     fn stands(&self, status: &RunStatus) -> RuleUse {
-        match (self.stretches, status) {
+        match (self.segments, status) {
             (0, RunStatus::Running) => RuleUse::not_reported("the run is being worked on"),
             (0, RunStatus::Interrupted) => {
                 RuleUse::not_reported("the process that held the run is gone, or was on another machine")

@@ -325,12 +325,12 @@ fn approvals(sums: &ApprovalCounts, whose: &str) -> String {
 fn observers(observers: &[ObserverExplanation]) -> Block {
     let mut block = Block::new(
         "observers",
-        &[("OBSERVER", NAME), ("STRETCHES", Cells::LeftOut), ("TOLD", Cells::LeftOutLast), ("LOST", NUMBER)],
+        &[("OBSERVER", NAME), ("SEGMENTS", Cells::LeftOut), ("TOLD", Cells::LeftOutLast), ("LOST", NUMBER)],
     );
     for observer in observers {
         let cells = vec![
             name(&observer.name),
-            amount(observer.stretches),
+            amount(observer.segments),
             amount(observer.delivered),
             amount(observer.lost),
         ];
