@@ -69,8 +69,8 @@ mod tests {
     #[tokio::test]
     async fn the_port_of_a_process_that_is_just_ending_is_waited_for() {
         let held = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let port = held.local_addr().expect("its address").port();
-        let (free, ()) = tokio::join!(biased; free("node-1", &[port]), async { drop(held) });
+        let ports = [held.local_addr().expect("its address").port()];
+        let (free, ()) = tokio::join!(biased; free("node-1", &ports), async { drop(held) });
         free.expect("it was released meanwhile");
     }
 }
