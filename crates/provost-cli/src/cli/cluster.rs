@@ -47,7 +47,7 @@ pub(crate) struct WorkerArgs {
 
 const WORKER_HELP: &str = "It takes runs from the engine of --engine or engine.url, and works on them with the models, keys and \
 settings of this machine. Ctrl-C or SIGTERM has it leave: it takes nothing new and lets running calls end, then other workers \
-go on with its runs; a second one ends it at once. docs/cluster.md tells more.";
+go on with its runs; a second one ends it at once. See docs/cluster.md.";
 
 fn label(text: &str) -> Result<String, String> {
     engine_label(text.to_owned())

@@ -75,7 +75,7 @@ pub(crate) struct ExecArgs {
 
 const EXEC_HELP: &str = "A turn is one exchange with the program: words or an answer go in, and a question or the end of \
 its work comes out. A program whose profile says how calls models through the gateway, where --tokens and --usd bind each call (docs/gateway.md); \
-of others only what they tell of counts. docs/external.md tells more.";
+of others only what they tell of counts. See docs/external.md.";
 
 #[derive(Debug, Args)]
 #[command(after_help = GATEWAY_HELP)]
@@ -108,7 +108,7 @@ Otherwise, in a pipe or a script, it has these streams as they are, and signals 
 that of the program, or 3 if a budget ended it. The program gets the addresses of Provost's model gateway and a token in \
 the variables that the official client libraries read: ANTHROPIC_BASE_URL and _API_KEY, OPENAI_BASE_URL and _API_KEY, \
 GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY; others take PROVOST_GATEWAY_URL and _TOKEN. It never gets a provider's key. \
-docs/gateway.md tells more.";
+See docs/gateway.md.";
 
 impl From<GatewayArgs> for ExecArgs {
     fn from(args: GatewayArgs) -> Self {
@@ -285,7 +285,7 @@ pub(crate) struct ProfileRecordArgs {
 }
 
 const PROFILE_RECORD_HELP: &str = "Nothing supervises the program: it isn't a run. Passwords aren't recorded, and what has the \
-shape of a key is masked; look at a recording before you pass it on. docs/profiles.md tells more.";
+shape of a key is masked; look at a recording before you pass it on. See docs/profiles.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ProfileMarkArgs {

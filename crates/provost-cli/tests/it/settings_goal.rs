@@ -287,7 +287,7 @@ fn judges_of_a_stronger_layer_take_the_place_of_weaker_ones() {
         goal.timeout                  TIME  (default)
         goal.evidence_tokens          8000  (default)
         goal.verdict_tokens           not set: 2048, more where the judge reasons, or what it allows if that is less
-        goal.judge_effort             not set: low for models that are known to think, else as the provider has it
+        goal.judge_effort             not set: low for models that are known to reason, else as the provider has it
         goal.budget_percent           20  (default)
     "#]]
     .assert_eq(&scene.stable(&of_goal));
