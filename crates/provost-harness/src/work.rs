@@ -73,7 +73,7 @@ pub struct WorkLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
-    /// What is to be reached; not empty.
+    /// The goal; not empty.
     #[schemars(length(min = 1, max = 32768))]
     pub goal: String,
     /// The folder to work in: an absolute path.

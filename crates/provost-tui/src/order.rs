@@ -68,10 +68,10 @@ impl Acting {
 
     async fn say(&self, run: RunId, agent: u32, text: String) -> Result<String, String> {
         match self.control(run).say(agent, text).await {
-            Ok(true) => Ok(format!("said to agent {agent}: it hears it before its next model call")),
-            Ok(false) => {
-                Err(format!("not said: agent {agent} of run {run} hears nothing any more; p resumes the run"))
-            }
+            Ok(true) => Ok(format!("said to agent {agent}: it gets it before its next model call")),
+            Ok(false) => Err(format!(
+                "not said: agent {agent} of run {run} takes no message any more; p resumes the run"
+            )),
             Err(error) => Err(format!("not said: {error}")),
         }
     }

@@ -58,7 +58,7 @@ pub(crate) struct ShownArgs {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
-    /// What is to be reached; `-` reads it from standard input.
+    /// The goal; `-` reads it from standard input.
     pub(crate) goal: Option<String>,
     /// Read the goal from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "goal")]

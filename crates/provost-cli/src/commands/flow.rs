@@ -40,10 +40,7 @@ pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
 pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
     let folder = match &args.dir {
         Some(dir) => dir.canonicalize().map_err(|error| {
-            Refusal::new(
-                format!("can't work in {}: {error}", dir.display()),
-                "give --dir a folder that is there",
-            )
+            Refusal::new(format!("can't work in {}: {error}", dir.display()), "give --dir an existing folder")
         })?,
         None => current_dir()?,
     };

@@ -59,7 +59,7 @@ fn without_a_terminal_only_yes_agrees() {
           provost.toml:3:1: runs when the agent wants to stop (stop hook mark)
               touch ran
 
-        error: this is no terminal, so that you can't be asked
+        error: this is no terminal, so you can't be asked
         hint: `provost trust --yes` agrees to what is listed above, unasked
     "#]]
     .assert_eq(&scene.stable(&(refused.stdout + &refused.stderr)));

@@ -25,7 +25,7 @@ const KEYS: [(&str, &str); 22] = [
     ("x", "cancel; wants Enter"),
     ("f", "fork at what is shown last"),
     ("n", "new run"),
-    ("t", "terminal of an external agent; {detach} lets go"),
+    ("t", "terminal of an external agent; {detach} detaches"),
     ("i", "inbox: the questions of all runs"),
     ("/", "filter: goal, folder, agent, state"),
     ("Ctrl-L", "draw anew"),

@@ -240,7 +240,7 @@ async fn all_keys_at_80_by_24() {
                 │ x           cancel; wants Enter                              │
                 │ f           fork at what is shown last                       │
                 │ n           new run                                          │
-                │ t           terminal of an external agent; Ctrl-\ lets go    │
+                │ t           terminal of an external agent; Ctrl-\ detaches   │
                 │ i           inbox: the questions of all runs                 │
                 │ /           filter: goal, folder, agent, state               │
                 │ Ctrl-L      draw anew                                        │
