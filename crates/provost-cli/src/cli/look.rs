@@ -34,7 +34,7 @@ pub(crate) enum StatusGroup {
     NeedsYou,
     /// Its agents work.
     Working,
-    /// Nothing moves it on, or its end isn't allowed.
+    /// It makes no progress, or isn't allowed to end.
     Stuck,
     /// It was completed within the last day.
     Finished,

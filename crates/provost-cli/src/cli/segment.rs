@@ -29,7 +29,7 @@ pub(crate) struct ResumeArgs {
     /// Replace the goal: the condition that judges verify before the run counts as done.
     #[arg(long, value_name = "CONDITION")]
     pub(crate) goal: Option<String>,
-    /// Take the goal away: no judge is asked from here on.
+    /// Remove the goal: no judge is asked from here on.
     #[arg(long, conflicts_with = "goal")]
     pub(crate) no_goal: bool,
     /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
@@ -38,7 +38,7 @@ pub(crate) struct ResumeArgs {
     /// The model's reasoning effort from here on.
     #[arg(long, value_name = "LEVEL", value_parser = EFFORTS)]
     pub(crate) effort: Option<String>,
-    /// Only have it go on: workers of the engine work on it.
+    /// Resume it for the workers of the engine, and exit.
     #[arg(long, conflicts_with_all = ["json", "require_verified"])]
     pub(crate) detach: bool,
     #[command(flatten)]
