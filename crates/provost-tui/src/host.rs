@@ -39,7 +39,7 @@ pub enum Start {
 /// What the dashboard can't do by itself.
 #[async_trait]
 pub trait TopHost: SeenRuns {
-    /// Keeps a pattern that was approved for always in the user's settings.
+    /// Keeps a pattern that was approved for all runs in the user's settings.
     ///
     /// # Errors
     /// Why it can't be kept, for people.

@@ -155,7 +155,7 @@ impl SpawnTracker {
         self.fill()
     }
 
-    /// An agent has given up its slot: it was asked to, or is suspended by itself. A queued agent may go to sleep.
+    /// An agent has given up its slot: it was asked to, or is suspended by itself. A queued agent may become idle.
     /// The root keeps its slot.
     pub fn left(&mut self, agent: AgentNumber, then: Then) -> Vec<SlotMove> {
         let since = self.next_event();

@@ -13,7 +13,7 @@ const KEYS: [(&str, &str); 22] = [
     ("Enter / Esc", "open / back"),
     ("a", "open the question; there: approve once"),
     ("r", "approve for this run"),
-    ("A", "approve for always: shows the pattern, wants Enter"),
+    ("A", "approve for all runs: shows pattern, wants Enter"),
     ("d", "deny; asks for a reason"),
     ("l", "later: the next question"),
     ("v", "whole text of a question"),

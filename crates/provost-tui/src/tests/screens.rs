@@ -228,7 +228,7 @@ async fn all_keys_at_80_by_24() {
         NEEDS YO│ Enter / Esc open / back                                      │
         ▌◆ Keep │ a           open the question; there: approve once           │ ━━────
         ▌  it as│ r           approve for this run                             │
-        FINISHED│ A           approve for always: shows the pattern, wants En… │
+        FINISHED│ A           approve for all runs: shows pattern, wants Enter │
          ✓ • Fin│ d           deny; asks for a reason                          │
          ✓ • Add│ l           later: the next question                         │
         FAILED 1│ v           whole text of a question                         │
