@@ -174,7 +174,8 @@ pub(crate) enum CostGroup {
     Model,
     /// The agent that asked.
     Agent,
-    /// What the call was for: a turn, a summary, a final summary, or a judge's verdict.
+    /// What the call was for: a turn, a summary, a final summary, a judge's verdict, an external agent's own call, or a
+    /// hook.
     Purpose,
     /// The run.
     Run,

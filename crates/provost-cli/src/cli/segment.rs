@@ -8,9 +8,9 @@ use provost_config::EFFORTS;
 use super::{AGENT_HELP, BudgetArgs, ShownArgs};
 use crate::completing;
 
-const RESUME_HELP: &str = "Goes on with a run that is suspended, interrupted or has ended, in the same log and with what is left of its \
-limits; amounts given here are added to them. What was delivered stays delivered. The settings are those that the run \
-was started with, unless --with-settings takes those of today.";
+const RESUME_HELP: &str = "The run goes on in the same log and with what is left of its limits; amounts given here are \
+added to them. Results that were delivered stay as they are. The settings are those that the run was started with, \
+unless --with-settings takes those of today.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RESUME_HELP)]
