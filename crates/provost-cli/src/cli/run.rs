@@ -128,7 +128,7 @@ pub(crate) enum FlowCommand {
     Check(FlowCheckArgs),
 }
 
-const FLOW_HELP: &str = "The flow's file: TOML with [flow] and [[flow.steps]]; see docs/flows.md";
+const FLOW_HELP: &str = "The workflow's file: TOML with [flow] and [[flow.steps]]; see docs/flows.md";
 
 #[derive(Debug, Args)]
 pub(crate) struct FlowRunArgs {

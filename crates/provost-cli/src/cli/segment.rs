@@ -23,7 +23,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Take today's settings in place of those that the run was started with: checks, hooks, permissions, limits,
-    /// models and prices, and a flow's file. The log records what is different.
+    /// models and prices, and a workflow's file. The log records what is different.
     #[arg(long)]
     pub(crate) with_settings: bool,
     /// Replace the goal: the condition that judges verify before the run counts as done.

@@ -218,7 +218,7 @@ async fn after_hooks(
 
 /// A workflow has no agent that stands for all of it.
 fn no_listener(state: &RunState, run: RunId) -> Refusal {
-    let what = format!("run {run} is a flow, and no one agent stands for it; {}", those_there(state));
+    let what = format!("run {run} is a workflow, and no one agent stands for it; {}", those_there(state));
     let hears = |standing: &AgentState| {
         !matches!(standing, AgentState::Finished(_) | AgentState::Queued | AgentState::AwaitsRestart { .. })
     };

@@ -79,7 +79,7 @@ fn unused_goal(settled: &Settled) -> Option<String> {
     settled.settings.goal.condition.as_ref()?;
     let source = settled.source("goal.condition");
     Some(format!(
-        "{source}: goal.condition: a flow has no goal of its own, so that this one isn't verified; those of [[agents]] are"
+        "{source}: goal.condition: a workflow has no goal of its own, so that this one isn't verified; those of [[agents]] are"
     ))
 }
 

@@ -121,7 +121,7 @@ fn what_a_started_workflow_can_not_change_is_refused_with_its_place() {
     says(
         &resume(&scene),
         2,
-        &["can't read the flow in", "No such file", "back, or leave out --with-settings"],
+        &["can't read the workflow in", "No such file", "back, or leave out --with-settings"],
     );
 }
 
