@@ -125,7 +125,7 @@ pub struct ResumeRun {
     /// Another model from here on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Takes today's settings in place of those that the run was started with.
+    /// Takes the current settings in place of those that the run was started with.
     pub with_settings: bool,
     /// What is added to its limits.
     #[serde(deserialize_with = "object")]

@@ -116,7 +116,7 @@ fn what_makes_the_agent_freer_needs_consent() {
         "",
         "[permissions]\ndefault = \"allow\"\n",
         expect![[r#"
-        lets the agent do what no pattern speaks of: default = "allow"
+        lets the agent do what no pattern matches: default = "allow"
         needed
     "#]],
     );
@@ -124,7 +124,7 @@ fn what_makes_the_agent_freer_needs_consent() {
         "[permissions]\ndefault = \"deny\"\n",
         "[permissions]\ndefault = \"ask\"\n",
         expect![[r#"
-        lets the agent ask whether it may do what no pattern speaks of: default = "ask"
+        lets the agent ask whether it may do what no pattern matches: default = "ask"
         needed
     "#]],
     );
