@@ -49,7 +49,7 @@ pub struct AcpOptions {
     pub live: PathBuf,
     /// Has processes work on runs.
     pub starts: RunStarts,
-    /// Where approvals for always are kept; absent: none is offered.
+    /// Where approvals for all runs are kept; absent: none is offered.
     pub approved: Option<Arc<dyn KeepsApproved>>,
     /// Which servers of tools agents have anyway.
     pub servers: Arc<dyn TrustedServers>,

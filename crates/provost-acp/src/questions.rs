@@ -136,7 +136,7 @@ async fn answer(session: &Session, question: &ApprovalQuestion, choice: Choice) 
         Answer::Run => ApprovalAnswer::Allow { scope: ApprovalScope::Run, pattern: pattern() },
         Answer::Always => {
             let Some(approved) = &session.options.approved else {
-                return Err(Trouble::unfit("approvals for always aren't kept here"));
+                return Err(Trouble::unfit("approvals for all runs aren't kept here"));
             };
             approved.keep(&question.pattern).await.map_err(Trouble::failed)?;
             ApprovalAnswer::Allow { scope: ApprovalScope::Always, pattern: pattern() }

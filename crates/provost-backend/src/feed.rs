@@ -52,7 +52,7 @@ pub(crate) struct Feed {
     commits: watch::Sender<u64>,
 }
 
-/// Hears of commits of any process for as long as it lives.
+/// Is notified of commits of any process for as long as it lives.
 pub(crate) struct Commits {
     feed: Arc<Feed>,
     seen: watch::Receiver<u64>,
@@ -179,7 +179,7 @@ impl Feed {
         self.interested.load(Ordering::Relaxed) > 0
     }
 
-    /// Hears of commits from now on.
+    /// Is notified of commits from now on.
     pub(crate) fn commits(self: &Arc<Self>) -> Commits {
         self.interested.fetch_add(1, Ordering::Relaxed);
         Commits { feed: Arc::clone(self), seen: self.commits.subscribe() }

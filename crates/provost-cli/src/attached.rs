@@ -115,7 +115,7 @@ impl Joined<'_> {
         let Self { attaching, shown, input } = self;
         let _held = attaching.asides.hold();
         let terminal = RawTerminal::enter().context("can't use this terminal")?;
-        let resizes = Resizes::listen().context("can't hear of the window's size")?;
+        let resizes = Resizes::listen().context("can't watch the window's size")?;
         let keyboard = Keyboard::listen().context("can't read what is typed")?;
         let mut screen = Screen { out: tokio::io::stdout(), boundary: Boundary::default() };
         screen.write(terminal.cleared().as_bytes()).await?;

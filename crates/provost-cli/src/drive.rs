@@ -202,7 +202,7 @@ impl Work {
         let run = self.harness.run_id();
         if self.is_followed() {
             return format!(
-                "no longer followed: it is suspended once its workers have heard of that\nlook with: provost show {run}"
+                "no longer followed: it is suspended once its workers know\nlook with: provost show {run}"
             );
         }
         format!("stopped at once, in the middle of what it did\ngo on with: provost resume {run}")

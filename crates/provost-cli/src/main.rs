@@ -5,14 +5,10 @@
 //! | `commands/` | the command line: one command each |
 //! | `cli.rs`, `cli/` | the arguments of commands |
 //! | `completing.rs` | what shells may complete an argument with |
-//! | `observers.rs` | further observers of a run, and how they fared |
-//! | `trust.rs` | refusing what the user has not agreed to |
-//! | `wiring.rs`, `wiring/` | from settings to models, backend and harness |
-//! | `window.rs` | whether a model's window has room for an agent |
+//! | `wiring.rs` | from settings to models, backend and harness |
 //! | `drive.rs`, `signals.rs` | working on a run until it is suspended or ends, and what interrupts that |
 //! | `questions.rs`, `answering.rs` | which calls need approval, and giving the answer |
-//! | `goals.rs` | goals as the logs have them |
-//! | `asking.rs` | asking for consent on the terminal |
+//! | `asking.rs`, `asking/` | asking for consent on the terminal |
 //! | `messages.rs` | messages that the user types to the agent |
 //! | `typing.rs`, `typing/` | what the user types while a run works: answers, and messages to the agent |
 //! | `attached.rs`, `attached/` | a person's terminal that is connected to a program |

@@ -75,7 +75,7 @@ impl std::fmt::Debug for Client {
 /// A new run.
 #[derive(Debug, Clone, Serialize)]
 pub struct NewRun {
-    /// What is to be reached.
+    /// The goal.
     pub goal: String,
     /// The folder to work in.
     pub folder: PathBuf,

@@ -20,8 +20,8 @@ pub(crate) use external::OF_PROGRAMS;
 
 /// What the list of sub-agents is for.
 pub(crate) const AGENTS_WORDS: &str = "Sub-agents that the agent may ask to work for it, each by a tool of its name; it \
-    sees name and description. Each works in a conversation of its own, within the budget, the headcount and the \
-    permissions of the run, and gives back what it said last. The agents of all files count. docs/agents.md tells more.";
+    sees name and description. Each works in a conversation of its own, within the budget, the slots and the permissions \
+    of the run, and returns its last answer. The agents of all files count. See docs/agents.md.";
 
 /// What the name of a tool may have.
 const NAME_MAX: usize = 64;
@@ -219,7 +219,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Text(|agent, text| agent.instructions = Some(text)),
         default: SettingDefault::Unset("as agent.instructions"),
         example: r#""Read only. Name the file and the line of everything that you say.""#,
-        words: "Your own words at the end of its system prompt.",
+        words: "Text that is added at the end of its system prompt.",
         ..field("", "instructions")
     },
     Setting {
@@ -243,7 +243,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Choice { of: &EFFORTS, put: |agent, word| agent.effort = Some(effort(word)) },
         default: SettingDefault::Unset("as agent.effort"),
         example: r#""low""#,
-        words: "How much its model thinks before it answers.",
+        words: "The reasoning effort of its model.",
         ..field("", "effort")
     },
     Setting {
@@ -272,7 +272,8 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |agent, n| agent.max_turns = Some(small(n)) },
         default: SettingDefault::Unset("as agent.max_turns"),
         example: "15",
-        words: "Turns it may take. When they are used up it says how far it has come, and the agent that asked goes on with that.",
+        words: "Turns it may take. When they are used up, it gives a final summary, and the agent that asked goes on \
+                with that.",
         ..field("", "max_turns")
     },
     Setting {
@@ -295,7 +296,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
     },
     Setting {
         kind: Kind::Time(|agent, ms| agent.ask_timeout_ms = Some(ms)),
-        default: SettingDefault::Unset("for ever"),
+        default: SettingDefault::Unset("no limit"),
         example: r#""10m""#,
         words: "How long the agent that asked waits for it, counted while it has a slot; then it is cancelled.",
         ..field("", "ask_timeout")
@@ -396,7 +397,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         },
         default: SettingDefault::Unset("ask where anything is listed in its allow, else allow"),
         example: r#""deny""#,
-        words: "What becomes of its calls that none of its own patterns speaks of.",
+        words: "What happens to its calls that none of its own patterns matches.",
         ..field("permissions", "default")
     },
 ];

@@ -9,7 +9,7 @@ use super::declare::{From, Kind, Setting, SettingDefault};
 
 /// What `[engine]` is for.
 pub(crate) const ENGINE_WORDS: &str = "The engine: a Restate cluster that keeps runs and hands their work to `provost worker` \
-    processes, in place of the store of this machine. docs/cluster.md tells more.";
+    processes, in place of the store of this machine. See docs/cluster.md.";
 
 /// Maximum bytes of a label.
 const LABEL_BYTES_MAX: usize = 63;

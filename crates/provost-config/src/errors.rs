@@ -111,7 +111,7 @@ pub enum ConfigError {
     #[error("can't find your home folder; set HOME")]
     NoHome(#[source] Box<dyn Error + Send + Sync>),
     /// A workflow's file can't be read.
-    #[error("can't read the flow in {}", file.display())]
+    #[error("can't read the workflow in {}", file.display())]
     FlowUnread {
         /// The file.
         file: PathBuf,

@@ -8,8 +8,8 @@ use super::declare::{From, Kind, Setting, SettingDefault};
 use super::value::variable_name;
 
 /// What `[exec]` is for.
-pub(crate) const EXEC_WORDS: &str = "Other people's programs as agents: what `provost exec` runs, and [[agents]] of \
-    kind external. docs/external.md tells more.";
+pub(crate) const EXEC_WORDS: &str = "External agents: programs that `provost exec` runs, and [[agents]] of kind \
+    external. See docs/external.md.";
 /// What `[terminal]` is for.
 pub(crate) const TERMINAL_WORDS: &str = "The terminal that Provost itself runs in.";
 
@@ -118,8 +118,8 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         kind: Kind::Time(|s, ms| s.exec.idle_ms = ms),
         default: SettingDefault::Is(r#""30m""#),
         example: r#""10m""#,
-        words: "How long a program may wait for a person: for words, a password, or an answer of its own kind, until its run \
-                is suspended. While a person's terminal is attached, this doesn't apply.",
+        words: "How long a program may wait for a person (a prompt, a password, an answer) before its run is suspended. \
+                While a person's terminal is attached, this doesn't apply.",
         flag: Some("--idle-time"),
         ..exec("idle_time")
     },

@@ -271,7 +271,7 @@ impl StepSettings {
             times => parts.push(format!("tried again up to {}", counted(times.into(), "time"))),
         }
         parts.push(match self.then {
-            Then::Abort | Then::Retry => "or the flow is given up".to_owned(),
+            Then::Abort | Then::Retry => "or the workflow is given up".to_owned(),
             Then::Skip => "or skipped with what needs it".to_owned(),
             Then::Ask => "or you are asked".to_owned(),
         });

@@ -7,7 +7,7 @@ use super::declare::{From, Kind, Setting, SettingDefault};
 
 /// What `[gateway]` is for.
 pub(crate) const GATEWAY_WORDS: &str = "The model gateway: programs that work as agents call models through it, so that \
-    the budget binds each of their calls. docs/gateway.md tells more.";
+    the budget binds each of their calls. See docs/gateway.md.";
 
 /// The settings of the model gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]

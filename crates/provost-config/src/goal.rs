@@ -116,9 +116,10 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         kind: Kind::Names { max: JUDGES_MAX, put: |s, models| put_judges(s, "judges", models) },
         default: SettingDefault::Unset("the one of goal.judge"),
         example: r#"["openai/gpt-6.1-terra", "anthropic/claude-haiku-5-5"]"#,
-        words: "Several judges instead of one. They are asked one after the other, and no more of them than it takes to \
-                know; each is paid for. A model that is named twice is asked twice. What is named last counts, be it one \
-                or several. In a variable they stand with commas between them; the flag is given once for each.",
+        words: "Several judges instead of one. They are asked one after the other, until the quorum is reached or can't \
+                be; each call is charged. A model that is named twice is asked twice. Of goal.judge and goal.judges, the \
+                one of the last layer counts. In a variable they are separated by commas; the flag is given once for \
+                each.",
         flag: Some("--judge"),
         ..goal("judges")
     },
@@ -156,7 +157,7 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         default: SettingDefault::Is("5"),
         example: "5",
         words: "Turns in a row without measurable progress (a file, another result of a check, a step \
-                of the plan, a call that wasn't made before): the run pauses.",
+                of the plan, a call that wasn't made before), after which the run is suspended.",
         ..goal("stuck_turns")
     },
     Setting {
@@ -181,7 +182,7 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         },
         default: SettingDefault::Is("8_000"),
         example: "20_000",
-        words: "Tokens of evidence that a judge is shown, about; the newest comes first.",
+        words: "Tokens of evidence that a judge is shown, approximately; the newest comes first.",
         ..goal("evidence_tokens")
     },
     Setting {
@@ -190,14 +191,16 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
             "2048, more where the judge reasons, or what it allows if that is less",
         ),
         example: "4096",
-        words: "Tokens that a verdict may have, with what the judge thinks before it.",
+        words: "Tokens that a verdict may have, the judge's reasoning included.",
         ..goal("verdict_tokens")
     },
     Setting {
         kind: Kind::Choice { of: &EFFORTS, put: |s, word| s.goal.judge_effort = Some(effort(word)) },
-        default: SettingDefault::Unset("low for models that are known to think, else as the provider has it"),
+        default: SettingDefault::Unset(
+            "low for models that are known to reason, else as the provider has it",
+        ),
         example: r#""medium""#,
-        words: "How much a judge thinks before it answers.",
+        words: "The reasoning effort of judges.",
         ..goal("judge_effort")
     },
     Setting {

@@ -25,7 +25,7 @@ pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at points
     of one point are asked in the order in which they stand, the user's first, and the first that doesn't let it \
     pass decides. Each names its event and exactly one of command, program, url, prompt or agent; or stands alone with \
     import. \
-    docs/hooks.md tells more.";
+    See docs/hooks.md.";
 
 /// The fields of which a hook has exactly one.
 const PROGRAMS: [&str; 5] = ["command", "program", "url", "prompt", "agent"];

@@ -36,7 +36,7 @@ const TIMEOUT_MS: u64 = 60_000;
 
 /// What the servers' tables are for.
 pub(crate) const MCP_WORDS: &str = "MCP servers, whose tools agents have as mcp__NAME__TOOL: a program (command) or an \
-    address (url). Its tools are used once you have agreed to them, with `provost mcp trust NAME`. docs/mcp.md tells more.";
+    address (url). Its tools are used once you have agreed to them, with `provost mcp trust NAME`. See docs/mcp.md.";
 
 /// A server's table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

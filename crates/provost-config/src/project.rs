@@ -257,10 +257,8 @@ fn default(loading: &Loading, without: Permission) -> Option<ProjectRequest> {
     let now = loading.settings.permissions.default_permission();
     let loosens = now == Permission::Allow || now < without;
     let what = match now {
-        Permission::Allow => "lets the agent do what no pattern speaks of",
-        Permission::Ask | Permission::Deny => {
-            "lets the agent ask whether it may do what no pattern speaks of"
-        }
+        Permission::Allow => "lets the agent do what no pattern matches",
+        Permission::Ask | Permission::Deny => "lets the agent ask whether it may do what no pattern matches",
     };
     loosens.then(|| permission(what, &given.source, format!("default = \"{}\"", given.shown)))
 }

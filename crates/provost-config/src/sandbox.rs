@@ -14,7 +14,7 @@ use crate::{FILE_NAME, Loading};
 
 /// What `[sandbox]` is for.
 pub(crate) const SANDBOX_WORDS: &str = "What the programs and file tools of agents may read, write and reach, whatever \
-    they are told. docs/sandbox.md tells more. A project's file may only narrow it; what it widens must be trusted first.";
+    they are told. See docs/sandbox.md. A project's file may only narrow it; what it widens must be trusted first.";
 /// What `[sandbox.limits]` is for.
 pub(crate) const LIMITS_WORDS: &str = "Limits of each program in the sandbox.";
 

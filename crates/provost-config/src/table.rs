@@ -23,11 +23,11 @@ pub(crate) use permissions::permission;
 
 /// The tables in the order of the documentation, each with a sentence.
 pub(crate) const SECTIONS: &[(&str, &str)] = &[
-    ("agent", "Who works."),
+    ("agent", "The agent of a run: its model and how it works."),
     (
         "budget",
-        "What a run may spend at most, over all its interruptions and resumes. At a limit it is suspended, once the agent has \
-         said how far it has come. That is within the limit too: the last part of each is kept for it.",
+        "What a run may spend at most, over all its interruptions and resumes. At a limit the agent gives a final \
+         summary, and the run is suspended. The summary is within the limit too: the last part of each is kept for it.",
     ),
     (
         "spawn",
@@ -41,7 +41,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
          restarted; `provost resume` does that.",
     ),
     ("goal", GOAL_WORDS),
-    ("limits", "When an agent is stopped or told that it gets nowhere."),
+    ("limits", "When an agent is told that it makes no progress, or is suspended."),
     (
         "permissions",
         "Which tool calls an agent may make: freely, after approval, or never. A pattern is a tool's name, \
@@ -51,14 +51,17 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("tools", TOOLS_WORDS),
     ("sandbox", SANDBOX_WORDS),
     ("sandbox.limits", LIMITS_WORDS),
-    ("hooks", "Hooks that are taken from elsewhere. A file has either this table or a list of [[hooks]]."),
+    (
+        "hooks",
+        "Imported hooks, and what applies to all hooks. A file has either this table or a list of [[hooks]].",
+    ),
     ("exec", EXEC_WORDS),
     ("gateway", GATEWAY_WORDS),
     ("notify", NOTIFY_WORDS),
     ("terminal", TERMINAL_WORDS),
     ("store", "Where Provost keeps its runs."),
     ("engine", ENGINE_WORDS),
-    ("trace", "Where else a run is told of, as it goes. A project's file may set none of it."),
+    ("trace", "Where the events of a run are sent besides its log. A project's file may set none of it."),
 ];
 
 /// Turns that can be allowed.
@@ -82,7 +85,7 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Line(|s, model| s.model = model),
         default: SettingDefault::Is(r#""anthropic/claude-opus-5-5""#),
         example: r#""anthropic/claude-opus-5-5""#,
-        words: "The model: `provider/model` (`provost models` lists them); `script:FILE` for answers that stand in a \
+        words: "The model: `provider/model` (`provost models` lists them); `script:FILE` for scripted answers from a \
                 file; `record:FILE=MODEL` to keep a model's answers in a file, and `replay:FILE` to have them given \
                 again. FILE is relative to the file that names it, or to the current folder.",
         flag: Some("--model"),
@@ -92,15 +95,16 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.limits.turns_max = small(n) },
         default: SettingDefault::Unset("300; no limit where [budget] limits tokens, money, time or turns"),
         example: "300",
-        words: "Turns each agent may take: model calls, each with the tool calls it asks for. When they are used up it says \
-                how far it has come, which is no turn, and is suspended. `budget.turns` limits all agents of a run together.",
+        words: "Turns each agent may take: model calls, each with the tool calls it asks for. When they are used up, it \
+                gives a final summary, which doesn't count as a turn, and is suspended. `budget.turns` limits all agents \
+                of a run together.",
         ..agent("max_turns")
     },
     Setting {
         kind: Kind::Text(|s, text| s.instructions = text),
         default: SettingDefault::Is(r#""""#),
         example: r#""Write British English. Run `cargo test` before you say that something works.""#,
-        words: "Your own words at the end of the system prompt.",
+        words: "Text that is added at the end of the system prompt.",
         ..agent("instructions")
     },
     Setting {
@@ -115,9 +119,9 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.final_check = Some(truth)),
         default: SettingDefault::Unset("true, and false for agents whose model is a script"),
         example: "false",
-        words: "Whether an agent's end is questioned: an answer without a tool call and without a VERDICT line is asked once to \
-                go on or to close; the first PASS after the agent acted is asked once what proves it, where neither \
-                stop hooks nor a judge check it.",
+        words: "Whether an agent is asked once more before it ends: to go on or to close, after an answer without a tool \
+                call and without a VERDICT line; what proves it, after the first PASS since it acted, where neither stop \
+                hooks nor a judge check it.",
         ..agent("final_check")
     },
     Setting {
@@ -150,10 +154,10 @@ const WORK: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Choice { of: &EFFORTS, put: |s, word| s.effort = Some(effort(word)) },
         default: SettingDefault::Unset(
-            "high for models that are known to think, else as the provider has it",
+            "high for models that are known to reason, else as the provider has it",
         ),
         example: r#""xhigh""#,
-        words: "How much the model thinks before it answers. A model that doesn't have the level gets the next lower one.",
+        words: "The model's reasoning effort. A model that doesn't have the level gets the next lower one.",
         ..agent("effort")
     },
     Setting {
@@ -168,8 +172,8 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.keep_awake = truth),
         default: SettingDefault::Is("true"),
         example: "false",
-        words: "Whether the machine is kept from falling asleep while an agent works: thinks, runs a tool, is checked by \
-                hooks. While an approval is waited for, it may sleep.",
+        words: "Whether the machine is kept awake while an agent works: during model calls, tool calls and hooks. While \
+                an approval is waited for, it may sleep.",
         ..agent("keep_awake")
     },
     Setting {
@@ -210,8 +214,9 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Time(|s, ms| s.budget.wall_time_ms = Some(ms)),
         default: SettingDefault::Unset("no limit"),
         example: r#""2h""#,
-        words: "Time worked on it, by a clock that can't be set; time between interruption and resume doesn't count, nor while the machine is suspended, nor waits for a provider in an outage; waits for consent and for commands count. The last tenth of it, at most a minute, \
-                is kept for the agent's final summary: work ends before.",
+        words: "Time worked on it, by a monotonic clock; time between interruption and resume doesn't count, nor while \
+                the machine is suspended, nor waits for a provider in an outage; waits for consent and for commands \
+                count. The last tenth of it, at most a minute, is kept for the agent's final summary: work ends before.",
         flag: Some("--wall-time"),
         ..budget("wall_time")
     },
@@ -323,15 +328,15 @@ const AROUND: &[Setting<Settings>] = &[
         kind: Kind::Line(|s, file| s.trace.file = Some(file)),
         default: SettingDefault::Unset("none is written"),
         example: r#""trace.jsonl""#,
-        words: "A file to which all that happens in a run is added, a line of JSON each. Relative to the file that names \
-                it, or to the current folder.",
+        words: "A file to which each event of a run is appended, as a line of JSON. Relative to the file that names it, \
+                or to the current folder.",
         ..trace("file")
     },
     Setting {
         kind: Kind::Address(|s, address| s.trace.otlp_endpoint = Some(address)),
         default: SettingDefault::Unset("nothing is sent"),
         example: r#""http://127.0.0.1:4318""#,
-        words: "A collector of OpenTelemetry that spans are sent to, by OTLP over HTTP.",
+        words: "An OpenTelemetry collector that spans are sent to, by OTLP over HTTP.",
         ..trace("otlp_endpoint")
     },
     Setting {
@@ -345,7 +350,7 @@ const AROUND: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.trace.otlp_content = truth),
         default: SettingDefault::Is("false"),
         example: "true",
-        words: "Whether the collector gets to see what was said, and what tools were given and gave.",
+        words: "Whether spans hold messages, and the arguments and results of tools.",
         ..trace("otlp_content")
     },
 ];

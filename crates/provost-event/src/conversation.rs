@@ -36,7 +36,7 @@ pub enum ItemKind {
     GoalNotReached,
     /// A hook's reminder to the model.
     Reminder,
-    /// A hook that the turn doesn't wait for has said something that the agent must not end without hearing.
+    /// A hook that the turn doesn't wait for has said something that the agent must get before it ends.
     HookWoke,
     /// An answer without a tool call and without a verdict: the model is to go on or to close.
     EndQuestion,

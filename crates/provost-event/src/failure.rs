@@ -155,7 +155,7 @@ impl ErrorClass {
             Self::ContextTooLong => "the request is longer than the model's window",
             Self::ContextExhausted => "the conversation no longer fits the model's window",
             Self::Workspace => "the agent's workspace can't be made",
-            Self::StepFailed => "a step of the flow has failed",
+            Self::StepFailed => "a step of the workflow has failed",
             Self::Refusal => "the model refused",
             Self::Aborted => "the call was cancelled",
             Self::ScriptMismatch => "the script doesn't fit the conversation",

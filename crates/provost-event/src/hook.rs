@@ -182,7 +182,7 @@ pub enum HookWaiting {
     Waits,
     /// The hook runs beside the turn and decides nothing; what it tells the model comes as soon as it has said it.
     Background,
-    /// The same, and a refusal by its contract wakes the agent: it hears the reason before it may end.
+    /// The same, and a refusal by its contract wakes the agent: it gets the reason before it may end.
     Wakes,
 }
 

@@ -8,7 +8,7 @@
 //! | `driver.rs` | one program at a terminal: an exchange, from a prompt to a question or an end |
 //! | `driver/start.rs`, `driver/ended.rs` | starts it for the first time or again; what follows when it ends by itself |
 //! | `driver/step.rs` | decides the next step (pure) |
-//! | `driver/standing.rs`, `driver/desk.rs`, `driver/masked.rs` | the terminal's status; events recorded before any component acts on them; secrets removed |
+//! | `driver/terminal_status.rs`, `driver/recorder.rs`, `driver/masked.rs` | the terminal's status; events recorded before any component acts on them; secrets removed |
 //! | `driver/keys.rs`, `driver/submit.rs` | a prompt as keys; types it, and checks that it was taken |
 //! | `consent.rs` | questions as tool calls |
 //! | `reach.rs` | where the path of a question leads, for permissions |
@@ -16,7 +16,7 @@
 //! | `driver/said.rs` | a program's last message, read from its screen |
 //! | `recording.rs` | where a terminal is recorded |
 //! | `attach.rs`, `attach/nowhere.rs` | user terminals attached to a program's; platforms without that |
-//! | `attach/wire.rs`, `attach/place.rs` | the socket's protocol, and its path |
+//! | `attach/wire.rs`, `attach/socket_path.rs` | the socket's protocol, and its path |
 //! | `attach/hub.rs`, `attach/hub/guest.rs` | the attached terminals and the window that fits them; one of them |
 //! | `attach/client.rs` | the client side of attaching |
 //! | `passed.rs` | a program with the standard streams of the command that runs it |

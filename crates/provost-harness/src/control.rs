@@ -27,7 +27,7 @@ pub struct OpenApproval {
     pub question: PendingApproval,
 }
 
-/// Keeps a pattern that was approved for always in the user's settings.
+/// Keeps a pattern that was approved for all runs in the user's settings.
 #[async_trait]
 pub trait KeepsApproved: Send + Sync {
     /// Adds it.

@@ -59,9 +59,9 @@ impl fmt::Debug for HookVoice {
 /// How urgent what a hook says is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookUrgency {
-    /// The model hears it with its next call, if there is one.
+    /// The model gets it with its next call, if there is one.
     Reminds,
-    /// The agent doesn't end before it has heard it.
+    /// The agent doesn't end before it has received it.
     Wakes,
 }
 

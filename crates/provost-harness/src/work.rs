@@ -73,7 +73,7 @@ pub struct WorkLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartRun {
-    /// What is to be reached; not empty.
+    /// The goal; not empty.
     #[schemars(length(min = 1, max = 32768))]
     pub goal: String,
     /// The folder to work in: an absolute path.
@@ -125,7 +125,7 @@ pub struct ResumeRun {
     /// Another model from here on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Takes today's settings in place of those that the run was started with.
+    /// Takes the current settings in place of those that the run was started with.
     pub with_settings: bool,
     /// What is added to its limits.
     #[serde(deserialize_with = "object")]

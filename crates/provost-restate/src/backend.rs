@@ -52,7 +52,7 @@ impl RestateBackend {
     /// Connects to a cluster; time is measured by `clock`.
     ///
     /// # Errors
-    /// [`BackendError::Storage`] when the engine or the place of large bodies can't be reached, or a setting is
+    /// [`BackendError::Storage`] when the engine or the blob store can't be reached, or a setting is
     /// invalid.
     pub async fn connect(engine: Engine, clock: Arc<dyn Clock>) -> Result<Self, BackendError> {
         check(&engine)?;

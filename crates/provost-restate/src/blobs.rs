@@ -50,7 +50,7 @@ impl Cached {
 impl BlobStore {
     /// Opens the place; a folder is made if it isn't there.
     pub(crate) fn open(place: &BlobPlace) -> Result<Self, BackendError> {
-        let failed = |error: &dyn std::error::Error| storage("open the place of large bodies", error);
+        let failed = |error: &dyn std::error::Error| storage("open the blob store", error);
         let (store, prefix): (Arc<dyn ObjectStore>, Path) = match place {
             BlobPlace::Folder(folder) => {
                 let mut made = std::fs::DirBuilder::new();
@@ -104,7 +104,7 @@ impl BlobStore {
             return Err(BackendError::Storage {
                 attempt: "read a large body",
                 message: format!("the body {} is damaged: its bytes have another hash", id.0),
-                hint: Some("restore it from a backup of the place of large bodies"),
+                hint: Some("restore it from a backup of the blob store (engine.blobs)"),
             });
         }
         self.cache().keep(id, &body);
@@ -116,7 +116,7 @@ impl BlobStore {
         self.get(id).await?.ok_or_else(|| BackendError::Storage {
             attempt: "read a large body",
             message: format!("the body {} isn't there", id.0),
-            hint: Some("all workers and clients must use the same place of large bodies"),
+            hint: Some("all workers and clients must use the same engine.blobs"),
         })
     }
 

@@ -273,7 +273,7 @@ impl Beats {
 }
 
 impl RunningWorker {
-    /// Whether the engine has accepted it and hears of it.
+    /// Whether the engine has accepted it and gets its heartbeats.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let accepted = *self.beats.accepted.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -412,7 +412,7 @@ async fn beat(
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, "the engine doesn't hear of this worker");
+                tracing::warn!(%error, "the engine doesn't answer this worker's heartbeats");
                 let inner = backend.inner();
                 let run = inner.names.run();
                 if let Err(error) = inner.api.move_deployments(&run, Moved::Silent, &deciding_url).await {

@@ -14,7 +14,7 @@ use crate::api::Api;
 use crate::engine::Names;
 use crate::wire::{Beat, BeatReply, IndexEntry, IndexPut, IndexQuery, WorkerStanding};
 
-/// A worker that hasn't been heard of for so long may be gone...
+/// A worker that has sent no heartbeat for this long may be gone...
 pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(5);
 /// ... and is after so long again: the engine itself may have been down, and the worker's next beat may be on its way.
 pub(crate) const GONE_AFTER: Duration = Duration::from_secs(5);
@@ -112,7 +112,7 @@ impl WorkerObject {
         Ok(Json(if known.alive { BeatReply::Fine } else { BeatReply::Revived }))
     }
 
-    /// Nothing was heard of it for a while: it has a last chance.
+    /// It has sent no heartbeat for a while: it has a last chance.
     #[handler]
     async fn silent(&self, ctx: ObjectContext<'_>, beat: Json<Beat>) -> HandlerResult<()> {
         let beat = beat.into_inner();

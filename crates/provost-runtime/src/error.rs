@@ -49,7 +49,7 @@ pub enum RuntimeError {
         source: BackendError,
     },
     /// The engine can't be reached.
-    #[error("no way to the engine {url}")]
+    #[error("can't reach the engine {url}")]
     Engine {
         /// Where it is.
         url: String,
@@ -57,7 +57,7 @@ pub enum RuntimeError {
         source: BackendError,
     },
     /// No address of this machine can be listened on for the engine's.
-    #[error("can't listen on 127.0.0.1 for the way to the engine")]
+    #[error("can't listen on 127.0.0.1 for the engine")]
     Route {
         /// Why.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! The policy that today's settings give to a run that was started before.
+//! The policy that the current settings give to a run that was started before.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub struct Before<'a> {
     pub steps: Option<&'a StepTracker>,
 }
 
-/// The result of today's settings for a run.
+/// The result of the current settings for a run.
 pub struct Today {
     /// What would bind it.
     pub policy: RunPolicy,
@@ -87,7 +87,7 @@ pub struct Today {
     pub redactor: Redactor,
 }
 
-/// Reads today's settings for a run: the files, the variables, and the flags that it was started with. `file`
+/// Reads the current settings for a run: the files, the variables, and the flags that it was started with. `file`
 /// replaces the project's file, and `goal` its goal.
 ///
 /// # Errors
@@ -142,7 +142,7 @@ pub fn today_in_part(before: &Before<'_>, file: &Path, variables: &Variables) ->
     finished(policy, before, (settled, given), variables)
 }
 
-/// The settings of today with the flags of the start.
+/// The current settings with the flags of the start.
 struct ByFlags {
     settled: Settled,
     given: Vec<GivenFlag>,

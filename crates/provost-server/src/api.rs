@@ -124,7 +124,7 @@ fn declared() -> Routes {
     let routes = starting(terminals_of(acting(reading(Routes::new()))));
     let routes = routes.gives::<actions::NothingMore, actions::IssuedLink>(
         "/v1/links",
-        "Makes a link that signs one browser in",
+        "Creates a link that signs one browser in",
         post(actions::link),
     );
     routes.reads::<NoParameters, Vec<Approval>>(
@@ -242,7 +242,7 @@ fn starting(routes: Routes) -> Routes {
         )
         .acts::<ResumeRun>(
             "/v1/runs/{run}/resume",
-            "Goes on with a run, in a process of its own",
+            "Resumes a run, in a process of its own",
             post(work::resume),
         )
 }

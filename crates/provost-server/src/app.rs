@@ -33,7 +33,7 @@ pub struct ServerOptions {
     pub access_log: Option<PathBuf>,
     /// A Unix socket to listen on too.
     pub socket: Option<PathBuf>,
-    /// Where approvals for always are kept; absent: there are none.
+    /// Where approvals for all runs are kept; absent: there are none.
     pub approved: Option<Arc<dyn KeepsApproved>>,
     /// Starts processes that work on runs; absent: none is started.
     pub work: Option<Arc<dyn StartsWork>>,

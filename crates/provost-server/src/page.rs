@@ -240,7 +240,7 @@ const ALL_KEYS: [(&str, &str); 20] = [
     ("p", "pause or resume"),
     ("f", "fork"),
     ("n", "new run"),
-    ("t", "take over a terminal; Ctrl-\\ lets go"),
+    ("t", "take over a terminal; Ctrl-\\ detaches"),
     ("1–6", "tabs of a run"),
     ("x", "cancel; wants Enter"),
     ("o", "fold or unfold"),

@@ -316,7 +316,7 @@ impl SessionStore for SqliteStore {
     fn request_abort(&mut self, id: EffectId) -> Result<(), BackendError> {
         let place = self.place(id)?;
         let sql = "UPDATE effects SET abort = 1 WHERE run = ?1 AND actor = ?2 AND seq = ?3";
-        self.execute(sql, place, "write down what shall stop").map(drop)
+        self.execute(sql, place, "write down what is to stop").map(drop)
     }
 
     fn open_effects(&mut self, run: RunId) -> Result<Vec<OpenEffect>, BackendError> {

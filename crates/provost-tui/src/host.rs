@@ -11,7 +11,7 @@ use provost_view::SeenRuns;
 pub enum Start {
     /// A new run.
     Run {
-        /// What is to be reached.
+        /// The goal.
         goal: String,
         /// Where.
         folder: PathBuf,
@@ -39,7 +39,7 @@ pub enum Start {
 /// What the dashboard can't do by itself.
 #[async_trait]
 pub trait TopHost: SeenRuns {
-    /// Keeps a pattern that was approved for always in the user's settings.
+    /// Keeps a pattern that was approved for all runs in the user's settings.
     ///
     /// # Errors
     /// Why it can't be kept, for people.
@@ -51,14 +51,14 @@ pub trait TopHost: SeenRuns {
     /// Why it can't be started, for people.
     async fn start(&self, start: Start) -> Result<(), String>;
 
-    /// Connects this terminal to the program of an agent, until the user lets go or the program ends. Returns how it
+    /// Connects this terminal to the program of an agent, until the user detaches or the program ends. Returns how it
     /// ended, for people. The dashboard has left the terminal before.
     ///
     /// # Errors
     /// Why it can't be shown, for people.
     async fn attach(&self, session: SessionId) -> Result<String, String>;
 
-    /// The key that lets go of an attached program, for people.
+    /// The key that detaches from an attached program, for people.
     fn detach_key(&self) -> String;
 
     /// The folder in which new runs work.

@@ -214,7 +214,7 @@ fn on_run(app: &mut App, act: impl FnOnce(&mut App, RunId)) {
     }
 }
 
-/// One that is suspended or has ended hears it when it goes on.
+/// One that is suspended or has ended gets it when it goes on.
 fn say(app: &mut App, run: RunId) {
     let agent = match app.screen {
         Screen::Run(_) => app.agent,

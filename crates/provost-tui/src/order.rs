@@ -68,10 +68,10 @@ impl Acting {
 
     async fn say(&self, run: RunId, agent: u32, text: String) -> Result<String, String> {
         match self.control(run).say(agent, text).await {
-            Ok(true) => Ok(format!("said to agent {agent}: it hears it before its next model call")),
-            Ok(false) => {
-                Err(format!("not said: agent {agent} of run {run} hears nothing any more; p resumes the run"))
-            }
+            Ok(true) => Ok(format!("said to agent {agent}: it gets it before its next model call")),
+            Ok(false) => Err(format!(
+                "not said: agent {agent} of run {run} takes no message any more; p resumes the run"
+            )),
             Err(error) => Err(format!("not said: {error}")),
         }
     }
@@ -101,7 +101,7 @@ impl Acting {
         self.host.start(start).await.map(|()| done)
     }
 
-    /// Answers a question once. A pattern for always is kept before the answer counts.
+    /// Answers a question once. A pattern for all runs is kept before the answer counts.
     async fn answer(&self, question: &ApprovalQuestion, answer: ApprovalAnswer) -> Result<String, String> {
         let control = self.control(question.session.run);
         let failed = |error| format!("not answered: {error}");
@@ -135,7 +135,7 @@ fn in_words(answer: &ApprovalAnswer) -> String {
         ApprovalAnswer::Allow { scope: ApprovalScope::Once, .. } => "approved once".to_owned(),
         ApprovalAnswer::Allow { scope: ApprovalScope::Run, .. } => "approved for this run".to_owned(),
         ApprovalAnswer::Allow { scope: ApprovalScope::Always, .. } => {
-            "approved for always: kept in your settings".to_owned()
+            "approved for all runs: kept in your settings".to_owned()
         }
         ApprovalAnswer::Answered { .. } => "answered".to_owned(),
         ApprovalAnswer::Deny { .. } => "denied".to_owned(),

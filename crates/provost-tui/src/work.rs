@@ -21,7 +21,7 @@ use crate::reading::{Picture, Reading, Watched};
 use crate::signals::{Signal, Signals};
 use crate::terminal::OwnScreen;
 
-/// Ages are drawn again this often while something moves, and at rest.
+/// Ages are drawn again this often while something changes, and while nothing does.
 const TICK: Duration = Duration::from_secs(1);
 const TICK_AT_REST: Duration = Duration::from_secs(20);
 /// What comes within this time after a drawing is drawn with it.

@@ -97,7 +97,7 @@ pub struct SpendingRow {
     /// The agent's name; empty for the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// `turn`, `summary`, `final_summary`, `judge` or `external`.
+    /// `turn`, `summary`, `final_summary`, `judge`, `external` or `hook`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     /// The model.

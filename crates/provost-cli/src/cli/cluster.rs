@@ -33,7 +33,7 @@ pub(crate) struct WorkerArgs {
     /// --listen].
     #[arg(long, value_name = "NAME", value_parser = label)]
     pub(crate) name: Option<String>,
-    /// Runs that it works on at a time.
+    /// Runs that it works on at a time, from 1 to 10000.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
     /// How long running model and tool calls may take to end once it is to leave, such as 10m; the others wait for the
@@ -47,7 +47,7 @@ pub(crate) struct WorkerArgs {
 
 const WORKER_HELP: &str = "It takes runs from the engine of --engine or engine.url, and works on them with the models, keys and \
 settings of this machine. Ctrl-C or SIGTERM has it leave: it takes nothing new and lets running calls end, then other workers \
-go on with its runs; a second one ends it at once. docs/cluster.md tells more.";
+go on with its runs; a second one ends it at once. See docs/cluster.md.";
 
 fn label(text: &str) -> Result<String, String> {
     engine_label(text.to_owned())
@@ -57,9 +57,9 @@ fn label(text: &str) -> Result<String, String> {
 pub(crate) enum ClusterCommand {
     /// Starts an engine and workers on this machine; what runs already goes on running.
     Up(ClusterUpArgs),
-    /// Ends them. Runs and their data are kept for the next `up`.
+    /// Ends the engine and its workers. Runs and their data are kept for the next `up`.
     Down(ClusterDownArgs),
-    /// Shows its nodes and workers.
+    /// Shows the nodes and workers of the engine.
     Status(ClusterStatusArgs),
     /// Installs the engine's server with npm, for this user.
     Install(ClusterInstallArgs),
@@ -81,8 +81,8 @@ pub(crate) struct ClusterUpArgs {
 }
 
 const UP_HELP: &str = "For trying, and for tests: all of it is on one machine. `--engine local` is its address: provost run \
---engine local \"…\". Ports are chosen and kept; data and logs are in the state folder. docs/cluster.md tells how an engine \
-is set up on several machines.";
+--engine local \"…\". Ports are chosen and kept; data and logs are in the state folder. See docs/cluster.md for an \
+engine on several machines.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ClusterDownArgs {

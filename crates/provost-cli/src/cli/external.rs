@@ -65,7 +65,7 @@ pub(crate) struct ExecArgs {
     /// Let it work although money is limited: only the usage that it reports counts.
     #[arg(long, help_heading = "Limits of the whole run")]
     pub(crate) allow_unpriced: bool,
-    /// Let it call models past the gateway, such as with its vendor's login: money doesn't bind it then.
+    /// Let it call models past the gateway, such as with its vendor's login: --usd doesn't bind it then.
     #[arg(long, help_heading = "Limits of the whole run")]
     pub(crate) unmetered: bool,
     /// Whether it stands for its program: it may only run if its calls pass the gateway, and this command ends as it does.
@@ -73,9 +73,9 @@ pub(crate) struct ExecArgs {
     pub(crate) stands_for_program: bool,
 }
 
-const EXEC_HELP: &str = "A turn is one exchange with the program: words or an answer go in, and a question or the end of \
-its work comes out. A program whose profile says how calls models through the gateway, where --tokens and --usd bind each call (docs/gateway.md); \
-of others only what they tell of counts. docs/external.md tells more.";
+const EXEC_HELP: &str = "A turn is one exchange with the program: a prompt or an answer goes in, and a question or the \
+    end of its work comes out. If its profile says how, the program calls models through the gateway, where --tokens and \
+    --usd bind each call (docs/gateway.md); otherwise only the usage that it reports counts. See docs/external.md.";
 
 #[derive(Debug, Args)]
 #[command(after_help = GATEWAY_HELP)]
@@ -108,7 +108,7 @@ Otherwise, in a pipe or a script, it has these streams as they are, and signals 
 that of the program, or 3 if a budget ended it. The program gets the addresses of Provost's model gateway and a token in \
 the variables that the official client libraries read: ANTHROPIC_BASE_URL and _API_KEY, OPENAI_BASE_URL and _API_KEY, \
 GOOGLE_GEMINI_BASE_URL and GEMINI_API_KEY; others take PROVOST_GATEWAY_URL and _TOKEN. It never gets a provider's key. \
-docs/gateway.md tells more.";
+See docs/gateway.md.";
 
 impl From<GatewayArgs> for ExecArgs {
     fn from(args: GatewayArgs) -> Self {
@@ -217,7 +217,7 @@ pub(crate) struct AttachArgs {
     /// The agent whose program is meant, by its number; the first if absent.
     #[arg(long, value_name = "N")]
     pub(crate) agent: Option<u32>,
-    /// Only watch: what is typed goes nowhere.
+    /// Only watch: what you type isn't sent.
     #[arg(long)]
     pub(crate) read_only: bool,
 }
@@ -251,7 +251,7 @@ pub(crate) enum ProfileCommand {
     },
     /// Prints a profile, as a starting point for your own.
     Show {
-        /// Its name.
+        /// The name of the profile.
         #[arg(add = completing::profiles())]
         name: String,
     },
@@ -285,7 +285,7 @@ pub(crate) struct ProfileRecordArgs {
 }
 
 const PROFILE_RECORD_HELP: &str = "Nothing supervises the program: it isn't a run. Passwords aren't recorded, and what has the \
-shape of a key is masked; look at a recording before you pass it on. docs/profiles.md tells more.";
+shape of a key is masked; look at a recording before you pass it on. See docs/profiles.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct ProfileMarkArgs {

@@ -34,7 +34,7 @@ pub(crate) enum StatusGroup {
     NeedsYou,
     /// Its agents work.
     Working,
-    /// Nothing moves it on, or its end isn't allowed.
+    /// It makes no progress, or isn't allowed to end.
     Stuck,
     /// It was completed within the last day.
     Finished,
@@ -174,7 +174,8 @@ pub(crate) enum CostGroup {
     Model,
     /// The agent that asked.
     Agent,
-    /// What the call was for: a turn, a summary, a final summary, or a judge's verdict.
+    /// What the call was for: a turn, a summary, a final summary, a judge's verdict, an external agent's own call, or a
+    /// hook.
     Purpose,
     /// The run.
     Run,

@@ -75,7 +75,7 @@ pub(crate) enum ModelsCommand {
         #[arg(add = completing::models())]
         name: Option<String>,
     },
-    /// Takes over windows, prices and new models from a public table: models.dev's api.json or litellm's
+    /// Imports windows, prices and new models from a public table: models.dev's api.json or litellm's
     /// model_prices_and_context_window.json. What your settings say of a model stays.
     Update {
         /// The table.
@@ -114,14 +114,14 @@ pub(crate) struct TrustArgs {
     /// List the projects that are trusted.
     #[arg(long, conflicts_with_all = ["yes", "revoke", "dir", "config"])]
     pub(crate) list: bool,
-    /// Trust a project no longer: this folder's, or the one here.
+    /// Stop trusting a project: that of this folder, or the current one.
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, conflicts_with_all = ["yes", "dir", "config"])]
     #[expect(clippy::option_option, reason = "absent, without a folder, with one: clap's own form")]
     pub(crate) revoke: Option<Option<PathBuf>>,
-    /// The folder that is worked in.
+    /// The folder to work in.
     #[arg(long, short = 'C', value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
-    /// The settings file that is taken instead of the project's.
+    /// A settings file to take instead of the project's.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The file of a workflow, whose stop hooks are to run.

@@ -24,17 +24,17 @@ pub(crate) enum McpCommand {
     Test(McpTestArgs),
     /// Shows what a server's tools are, or what is different now, and asks for your consent.
     Trust(McpTrustArgs),
-    /// Logs you in to a server that is an address, by OAuth in a browser.
+    /// Logs you in to a server that is reached by HTTP, with OAuth in a browser.
     Login(McpLoginArgs),
     /// Ends your login at a server.
     Logout {
-        /// Its name.
+        /// The name of the server.
         #[arg(add = completing::mcp_servers())]
         name: String,
     },
     /// Removes a server from your own settings, and forgets what you agreed to of it and your login.
     Remove {
-        /// Its name.
+        /// The name of the server.
         #[arg(add = completing::mcp_servers())]
         name: String,
     },
@@ -101,7 +101,7 @@ pub(crate) struct McpListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct McpServerArgs {
-    /// Its name.
+    /// The name of the server.
     #[arg(add = completing::mcp_servers())]
     pub(crate) name: String,
     /// Print JSON.
@@ -111,7 +111,7 @@ pub(crate) struct McpServerArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct McpTestArgs {
-    /// Its name.
+    /// The name of the server.
     #[arg(add = completing::mcp_servers())]
     pub(crate) name: String,
     /// Call this tool, by the server's name of it.
@@ -127,7 +127,7 @@ pub(crate) struct McpTestArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct McpTrustArgs {
-    /// Its name.
+    /// The name of the server.
     #[arg(add = completing::mcp_servers())]
     pub(crate) name: String,
     /// Agree to what is listed, unasked.
@@ -141,7 +141,7 @@ pub(crate) struct McpTrustArgs {
 #[derive(Debug, Args)]
 #[command(after_help = LOGIN_HELP)]
 pub(crate) struct McpLoginArgs {
-    /// Its name.
+    /// The name of the server.
     #[arg(add = completing::mcp_servers())]
     pub(crate) name: String,
     /// Take the address that the browser ends at from standard input, for a browser on another machine.

@@ -45,10 +45,10 @@ pub(crate) struct ShownArgs {
     /// Print each log entry as a line of JSON on standard output, and nothing else there.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress; how the run ended is said only if it isn't done.
+    /// Show no progress, and how the run ended only if it isn't completed.
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
-    /// Show every entry of the log, also those that only matter when the cause of a problem is sought.
+    /// Show every entry of the log, also those that only help to find the cause of a problem.
     #[arg(long, short, conflicts_with_all = ["json", "quiet"])]
     pub(crate) verbose: bool,
     /// Exit with status 1 where the run is completed but no stop hook or judge has verified it.
@@ -58,7 +58,7 @@ pub(crate) struct ShownArgs {
 
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunArgs {
-    /// What is to be reached; `-` reads it from standard input.
+    /// The goal; `-` reads it from standard input.
     pub(crate) goal: Option<String>,
     /// Read the goal from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "goal")]
@@ -75,7 +75,7 @@ pub(crate) struct RunArgs {
     /// The model that judges, the agent's own if absent; give it again for more, of which most must agree.
     #[arg(long = "judge", value_name = "MODEL", add = completing::models())]
     pub(crate) judges: Vec<String>,
-    /// Only start it, and print its id: workers of the engine work on it.
+    /// Start it for the workers of the engine, print its id, and exit.
     #[arg(long, conflicts_with_all = ["json", "require_verified"])]
     pub(crate) detach: bool,
     #[command(flatten)]
@@ -128,7 +128,7 @@ pub(crate) enum FlowCommand {
     Check(FlowCheckArgs),
 }
 
-const FLOW_HELP: &str = "The flow's file: TOML with [flow] and [[flow.steps]]; docs/flows.md tells more";
+const FLOW_HELP: &str = "The workflow's file: TOML with [flow] and [[flow.steps]]; see docs/flows.md";
 
 #[derive(Debug, Args)]
 pub(crate) struct FlowRunArgs {

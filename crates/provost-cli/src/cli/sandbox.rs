@@ -25,7 +25,7 @@ pub(crate) struct SandboxPolicyArgs {
     /// A host that may be reached besides, with --network proxy; can be given more than once.
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
-    /// The folder that is worked in.
+    /// The folder to work in.
     #[arg(long, short = 'C', value_name = "FOLDER")]
     pub(crate) dir: Option<PathBuf>,
     /// A settings file to take instead of the project's.
@@ -59,8 +59,8 @@ pub(crate) struct SandboxExplainArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
-    /// Says what a settings file's permissions, hooks' matchers and sandbox would have decided for the tool calls of past
-    /// runs, and which rules decide nothing. Only logs are read; nothing is run.
+    /// Tests a settings file's permissions, hook matchers and sandbox against the tool calls of past runs, and lists
+    /// the rules that decide nothing. Only logs are read; nothing is run.
     Test(PolicyTestArgs),
 }
 

@@ -8,9 +8,9 @@ use provost_config::EFFORTS;
 use super::{AGENT_HELP, BudgetArgs, ShownArgs};
 use crate::completing;
 
-const RESUME_HELP: &str = "Goes on with a run that is suspended, interrupted or has ended, in the same log and with what is left of its \
-limits; amounts given here are added to them. What was delivered stays delivered. The settings are those that the run \
-was started with, unless --with-settings takes those of today.";
+const RESUME_HELP: &str = "The run goes on in the same log and with what is left of its limits; amounts given here are \
+added to them. Results that were delivered stay as they are. The settings are those that the run was started with, \
+unless --with-settings takes the current ones.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RESUME_HELP)]
@@ -22,14 +22,14 @@ pub(crate) struct ResumeArgs {
     /// A settings file over the user's, for the provider's address and key; with --with-settings for all of it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Take today's settings in place of those that the run was started with: checks, hooks, permissions, limits,
-    /// models and prices, and a flow's file. The log records what is different.
+    /// Take the current settings in place of those that the run was started with: checks, hooks, permissions, limits,
+    /// models and prices, and a workflow's file. The log records what is different.
     #[arg(long)]
     pub(crate) with_settings: bool,
     /// Replace the goal: the condition that judges verify before the run counts as done.
     #[arg(long, value_name = "CONDITION")]
     pub(crate) goal: Option<String>,
-    /// Take the goal away: no judge is asked from here on.
+    /// Remove the goal: no judge is asked from here on.
     #[arg(long, conflicts_with = "goal")]
     pub(crate) no_goal: bool,
     /// Ask this model from here on, in place of the run's own and of one that can't be asked any more.
@@ -38,7 +38,7 @@ pub(crate) struct ResumeArgs {
     /// The model's reasoning effort from here on.
     #[arg(long, value_name = "LEVEL", value_parser = EFFORTS)]
     pub(crate) effort: Option<String>,
-    /// Only have it go on: workers of the engine work on it.
+    /// Resume it for the workers of the engine, and exit.
     #[arg(long, conflicts_with_all = ["json", "require_verified"])]
     pub(crate) detach: bool,
     #[command(flatten)]
@@ -60,7 +60,8 @@ impl ResumeArgs {
 }
 
 const FORK_HELP: &str = "The new run has limits of its own, as `run` takes them, and works where the other did unless --dir says \
-otherwise. Its agent keeps model, tools and rules of the other, unless --with-settings takes those of today. A call that had no result there gets one that says so.";
+otherwise. Its agent keeps model, tools and rules of the other, unless --with-settings takes the current ones. A call \
+that had no result there gets one that says so.";
 
 #[derive(Debug, Args)]
 #[command(after_help = FORK_HELP)]
@@ -78,7 +79,7 @@ pub(crate) struct ForkArgs {
     /// A settings file to take instead of the project's.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Take the rules of today's settings too, in place of those of the other run.
+    /// Take the rules of the current settings too, in place of those of the other run.
     #[arg(long)]
     pub(crate) with_settings: bool,
     /// Ask this model instead.

@@ -26,13 +26,13 @@ permission keep_running. A service ends with `services stop`, with `cancel RUN`,
 pub(crate) enum ServicesCommand {
     /// Ends services, with all that they have started.
     Stop {
-        /// Their names.
+        /// The names of the services.
         #[arg(required = true, value_name = "NAME", add = completing::services())]
         names: Vec<String>,
     },
     /// Prints the output of a service.
     Logs {
-        /// Its name.
+        /// The name of the service.
         #[arg(value_name = "NAME", add = completing::services())]
         name: String,
         /// Follow the output until the service ends.

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 #[derive(Debug, Args)]
 #[command(after_help = BACKUP_HELP)]
 pub(crate) struct BackupArgs {
-    /// The file to write; it must not be there.
+    /// The file to write; it must not exist.
     pub(crate) file: PathBuf,
     /// Print one JSON object.
     #[arg(long)]
@@ -35,9 +35,9 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-const DOCTOR_HELP: &str = "Without --store it says what this machine can do for the sandbox of agents, and tries one; exit \
-status: 0 a sandbox is possible, 1 it isn't. With --store: Exit status: 0 nothing is lost, 1 something is damaged or lost. What is derived from logs is made anew from them, \
-and is no loss.";
+const DOCTOR_HELP: &str = "Exit status without --store, where a sandbox is tried: 0 it works, 1 it doesn't. With \
+    --store: 0 nothing is lost, 1 something is damaged or lost; what is derived from logs is made anew from them, and is \
+    no loss.";
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).multiple(true)))]

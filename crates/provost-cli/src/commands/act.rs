@@ -168,7 +168,7 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
     let Found { backend, run, status, agent } = found(&args.run).await?;
     let text = args.text.join(" ").trim().to_owned();
     if text.is_empty() {
-        return Err(Refusal::new("there is nothing to say", "e.g. provost say last \"Skip the docs\"").into());
+        return Err(Refusal::new("the message is empty", "e.g. provost say last \"Skip the docs\"").into());
     }
     let by = user_name("provost say");
     if let Some(agent) = agent {
@@ -209,7 +209,7 @@ async fn after_hooks(
             anyhow::bail!(say::unheard(who, &hook, &why))
         }
         Passed::Waits if is_worked_on => Ok(format!(
-            "its hooks have not answered yet whether it may hear that; see: provost logs {}",
+            "its hooks have not answered yet whether it may get that; see: provost logs {}",
             said.to.run
         )),
         Passed::Waits => Ok(format!("{otherwise}, if its hooks let it pass")),
@@ -218,7 +218,7 @@ async fn after_hooks(
 
 /// A workflow has no agent that stands for all of it.
 fn no_listener(state: &RunState, run: RunId) -> Refusal {
-    let what = format!("run {run} is a flow, and no one agent stands for it; {}", those_there(state));
+    let what = format!("run {run} is a workflow, and no one agent stands for it; {}", those_there(state));
     let hears = |standing: &AgentState| {
         !matches!(standing, AgentState::Finished(_) | AgentState::Queued | AgentState::AwaitsRestart { .. })
     };
@@ -233,10 +233,10 @@ fn no_listener(state: &RunState, run: RunId) -> Refusal {
 /// When an agent receives a message.
 fn hears(backend: &dyn Backend, status: &RunStatus, command: &str) -> String {
     match status {
-        RunStatus::Running => "the agent hears it before it thinks the next time".to_owned(),
-        RunStatus::Stopped(_) => format!("the run is suspended; the agent hears it with: {command}"),
+        RunStatus::Running => "the agent gets it before its next model call".to_owned(),
+        RunStatus::Stopped(_) => format!("the run is suspended; the agent gets it with: {command}"),
         RunStatus::Interrupted if !backend.performs_here() => {
-            "no worker holds the run now; the agent hears it from the one that takes it".to_owned()
+            "no worker holds the run now; the agent gets it once one takes it".to_owned()
         }
         RunStatus::Interrupted => format!("no process holds the run; the agent gets it with: {command}"),
     }

@@ -1,4 +1,4 @@
-//! Approvals for always, as a service keeps them.
+//! Approvals for all runs, as a service keeps them.
 
 use std::path::PathBuf;
 

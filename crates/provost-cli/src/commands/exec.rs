@@ -175,7 +175,7 @@ fn prompt(args: &ExecArgs) -> anyhow::Result<Option<String>> {
     let text = if args.stdin { with_stdin(&text)? } else { text };
     match text.trim() {
         "" => {
-            Err(Refusal::new("the prompt is empty", "leave it out, or say what the program shall do").into())
+            Err(Refusal::new("the prompt is empty", "leave it out, or say what the program should do").into())
         }
         text => Ok(Some(text.to_owned())),
     }

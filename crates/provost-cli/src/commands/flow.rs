@@ -40,10 +40,7 @@ pub(super) async fn run(args: FlowRunArgs) -> anyhow::Result<Exit> {
 pub(super) fn check(args: &FlowCheckArgs) -> anyhow::Result<Exit> {
     let folder = match &args.dir {
         Some(dir) => dir.canonicalize().map_err(|error| {
-            Refusal::new(
-                format!("can't work in {}: {error}", dir.display()),
-                "give --dir a folder that is there",
-            )
+            Refusal::new(format!("can't work in {}: {error}", dir.display()), "give --dir an existing folder")
         })?,
         None => current_dir()?,
     };
@@ -82,7 +79,7 @@ fn unused_goal(settled: &Settled) -> Option<String> {
     settled.settings.goal.condition.as_ref()?;
     let source = settled.source("goal.condition");
     Some(format!(
-        "{source}: goal.condition: a flow has no goal of its own, so that this one isn't verified; those of [[agents]] are"
+        "{source}: goal.condition: a workflow has no goal of its own, so that this one isn't verified; those of [[agents]] are"
     ))
 }
 

@@ -124,7 +124,7 @@ fn own_flags(before: Vec<GivenFlag>, args: &ForkArgs, model: &ModelPolicy) -> Ve
     if args.model.is_some() { with_flag(kept, "--model", &model.name) } else { kept }
 }
 
-/// The rules that a new run has of the other, or of today's settings.
+/// The rules that a new run has of the other, or of the current settings.
 struct Rules {
     of_run: RunPolicy,
     agent: AgentPolicy,
@@ -177,7 +177,7 @@ impl CameFrom {
     /// The rules of the new run, in a folder whose settings are looked for in `here`.
     ///
     /// # Errors
-    /// What is wrong with today's settings where they are requested, or isn't trusted.
+    /// What is wrong with the current settings where they are requested, or isn't trusted.
     fn rules(
         &self,
         args: &ForkArgs,

@@ -211,7 +211,7 @@ async fn trust(args: &McpTrustArgs) -> anyhow::Result<Exit> {
 fn asked(name: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = format!("`provost mcp trust {name} --yes` agrees to what is listed above, unasked");
-        return Err(Refusal::new("this is no terminal, so that you can't be asked", hint).into());
+        return Err(Refusal::new("this is no terminal, so you can't be asked", hint).into());
     }
     print("Agents may call these tools, and read what the server says. Trust it? [y/N] ")?;
     let mut answer = String::new();

@@ -116,14 +116,13 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Runs an agent on a goal, in the current folder.
     Run(RunArgs),
-    /// Runs an external program as an agent, at this terminal or unattended: its questions pass the permissions,
-    /// its end the stop hooks and judges.
+    /// Runs a program as an external agent, at this terminal or unattended, under permissions, stop hooks and judges.
     Exec(ExecArgs),
     /// Runs any program with a budget for its model calls: they pass a gateway with the provider's key.
     Gateway(GatewayArgs),
-    /// Resumes a run after a crash, a suspension or any end.
+    /// Resumes a run that is suspended, was interrupted or has ended.
     Resume(ResumeArgs),
-    /// Starts a run from another's conversation up to an entry, which is referred to and not paid again.
+    /// Starts a run from the conversation of another, up to an entry; nothing of it is paid for again.
     Fork(ForkArgs),
     /// Runs a workflow from a file: steps that wait for each other.
     #[command(subcommand)]
@@ -145,14 +144,14 @@ pub(crate) enum Command {
     /// Lists, shows and tests the profiles of external programs.
     #[command(subcommand)]
     Profile(ProfileCommand),
-    /// Serves an API and a page over all runs, on this machine only.
+    /// Serves an API and a web page for all runs, by default on this machine only.
     Serve(ServeArgs),
     /// Works on the runs of an engine, beside other workers, on this machine or many.
     Worker(WorkerArgs),
     /// Starts, ends and shows an engine with workers on this machine.
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Is an agent in an editor that speaks the Agent Client Protocol: its sessions are runs.
+    /// Serves an editor that speaks the Agent Client Protocol: its sessions are runs.
     Acp(AcpArgs),
     /// Shows all runs in this terminal, live: find what needs you, answer, steer, start.
     Top(TopArgs),
@@ -168,8 +167,8 @@ pub(crate) enum Command {
     Pause(ActArgs),
     /// Ends a run, or one of its agents and those below it.
     Cancel(CancelArgs),
-    /// Shows what must be confirmed before an agent counts as done, and the verdicts of its judges; or acts on
-    /// that.
+    /// Shows, pauses, resumes or clears the goals of agents: conditions that judges verify before an agent counts as
+    /// done.
     #[command(subcommand)]
     Goal(GoalCommand),
     /// Changes the priority of an agent of a run.
@@ -184,7 +183,7 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Copies the whole store to a file, also while runs are worked on, and checks the copy.
     Backup(BackupArgs),
-    /// Checks the store, reports what is damaged or lost, and saves what can be read.
+    /// Checks whether this machine can sandbox agents; with --store, checks the store and saves what can be read of it.
     Doctor(DoctorArgs),
     /// Removes runs that are over, and frees their space.
     Prune(PruneArgs),
@@ -192,7 +191,7 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Lists providers and models with key, window and price. Or checks whether a model answers.
     Models(ModelsArgs),
-    /// Shows what is set and where, and what is wrong with it.
+    /// Shows the settings and where each is set, and what is wrong with them.
     Check(CheckArgs),
     /// Tests permissions and sandbox against the tool calls of past runs.
     #[command(subcommand)]
@@ -205,7 +204,7 @@ pub(crate) enum Command {
     Mcp(McpCommand),
     /// Shows what a project's files would run or allow, and asks for your consent.
     Trust(TrustArgs),
-    /// Prints what makes a shell complete commands, options, runs, agents, models and profiles.
+    /// Prints a shell's completion script, for commands, options, runs, agents, models and profiles.
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
         /// The shell.

@@ -70,7 +70,7 @@ impl Sizes {
 fn asked() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = "`--yes` removes what is listed above, unasked; `--dry-run` only lists it";
-        return Err(Refusal::new("this is no terminal, so that you can't be asked", hint).into());
+        return Err(Refusal::new("this is no terminal, so you can't be asked", hint).into());
     }
     print("They can't be brought back. Remove them? [y/N] ")?;
     let mut answer = String::new();

@@ -346,7 +346,7 @@ pub(super) fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     let dir = dir.unwrap_or(Path::new("."));
     let found = dir.canonicalize().ok().filter(|folder| folder.is_dir());
     Ok(found.ok_or_else(|| {
-        Refusal::new(format!("{} is no folder", dir.display()), "give --dir a folder that is there")
+        Refusal::new(format!("{} is no folder", dir.display()), "give --dir an existing folder")
     })?)
 }
 

@@ -24,7 +24,7 @@ use crate::locale::is_utf8;
 use crate::questions::user_name;
 use crate::wiring::{leave_store, state_dir, variables};
 
-/// How long it is heard whether a process that was started ends at once.
+/// How long to wait for a started process that ends at once.
 const BEGINS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Shows it. The thread of the terminal isn't the one that reads the runs.
@@ -141,7 +141,7 @@ impl TopHost for Host {
         let attaching =
             Attaching { folder: &self.terminals, session, role, key: self.key, asides: Asides::default() };
         match attaching.converse().await {
-            Ok(Left::Detached) => Ok("let go of the program; it goes on".to_owned()),
+            Ok(Left::Detached) => Ok("detached from the program; it goes on".to_owned()),
             Ok(Left::Gone(Some(exit))) => Ok(format!("the program has ended: {exit}")),
             Ok(Left::Gone(None)) => Ok("the program has ended".to_owned()),
             Ok(Left::Lost) => Ok("the program is no longer driven".to_owned()),

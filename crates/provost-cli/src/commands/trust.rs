@@ -70,7 +70,7 @@ fn said(text: &str) -> anyhow::Result<Exit> {
 fn asked() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         return Err(Refusal::new(
-            "this is no terminal, so that you can't be asked",
+            "this is no terminal, so you can't be asked",
             "`provost trust --yes` agrees to what is listed above, unasked",
         )
         .into());
@@ -85,7 +85,7 @@ fn folder(dir: Option<&Path>) -> anyhow::Result<PathBuf> {
     let dir = dir.unwrap_or(Path::new("."));
     let found = dir.canonicalize().ok().filter(|folder| folder.is_dir());
     Ok(found.ok_or_else(|| {
-        Refusal::new(format!("{} is no folder", dir.display()), "give --dir a folder that is there")
+        Refusal::new(format!("{} is no folder", dir.display()), "give --dir an existing folder")
     })?)
 }
 

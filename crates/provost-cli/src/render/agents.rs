@@ -57,7 +57,7 @@ pub(super) fn started(entry: &AgentStarted, names: &Names, has_waited: bool) -> 
 }
 
 pub(super) fn yields(entry: &AgentYieldRequested, names: &Names) -> Saying {
-    let line = format!("{} shall yield to {}", names.in_words(entry.child), whom(entry.to, names));
+    let line = format!("{} was asked to yield to {}", names.in_words(entry.child), whom(entry.to, names));
     Saying::kept(Tag::Run, line)
 }
 
@@ -75,7 +75,7 @@ pub(super) fn paused(entry: &AgentSuspended, names: &Names) -> Saying {
 }
 
 pub(super) fn resumed(entry: &AgentResumeRequested, names: &Names) -> Saying {
-    let line = format!("{} shall go on, asked by {}", names.in_words(entry.child), entry.by);
+    let line = format!("{} is to go on, asked by {}", names.in_words(entry.child), entry.by);
     Saying::kept(Tag::Run, line)
 }
 
@@ -126,7 +126,7 @@ pub(super) fn reprioritized(entry: &Reprioritized, names: &Names) -> Saying {
 pub(super) fn yield_requested(entry: &YieldRequested, names: &Names) -> Saying {
     let whom = whom(entry.to, names);
     Saying::detail(match entry.due {
-        Some(_) => format!("shall yield to {whom}"),
+        Some(_) => format!("asked to yield to {whom}"),
         None => format!("waits for its model no longer, to yield to {whom}"),
     })
 }

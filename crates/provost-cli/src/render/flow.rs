@@ -21,7 +21,7 @@ pub(super) fn step_ended(entry: &StepEnded) -> Saying {
         }
         StepEnd::Failed { outcome, then, skipped } => {
             let then = match then {
-                OnStepFailure::Abort => "the flow is given up".to_owned(),
+                OnStepFailure::Abort => "the workflow is given up".to_owned(),
                 OnStepFailure::Skip if skipped.is_empty() => "the others go on".to_owned(),
                 OnStepFailure::Skip => format!("skipped with it: {}", skipped.join(", ")),
                 OnStepFailure::Ask => "a person must say how to go on".to_owned(),

@@ -115,7 +115,7 @@ pub(super) fn approval_resolved(entry: &ApprovalResolved) -> Saying {
             let scope = match (scope, pattern) {
                 (ApprovalScope::Once, _) => String::new(),
                 (ApprovalScope::Run, pattern) => format!(", for this run{}", named(pattern.as_deref())),
-                (ApprovalScope::Always, pattern) => format!(", for always{}", named(pattern.as_deref())),
+                (ApprovalScope::Always, pattern) => format!(", for all runs{}", named(pattern.as_deref())),
             };
             Saying::kept(Tag::HooksAgree, format!("approved by {by}{scope}"))
         }

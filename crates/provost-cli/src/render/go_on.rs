@@ -189,7 +189,7 @@ fn after_checks(state: &RunState, reasons: &[String]) -> Option<Difference> {
         .then(|| Difference::why(format!("{with_settings} takes checks that were changed in the settings")))
 }
 
-/// The flags that take today's settings, from the file that the run was started with where one was named.
+/// The flags that take the current settings, from the file that the run was started with where one was named.
 fn with_settings(policy: &RunPolicy) -> String {
     let file = policy.flags.iter().find(|given| given.flag == "--config");
     let file = file.map(|file| ["--config".to_owned(), file.value.clone()]).into_iter().flatten();

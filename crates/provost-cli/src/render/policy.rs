@@ -24,8 +24,8 @@ pub(super) fn run_changed(entry: &RunPolicyChanged) -> Saying {
         None if !entry.differences.is_empty() && entry.differences.iter().all(is_of_limits) => {
             format!("limits are changed by {by}")
         }
-        Some(_) => format!("today's settings and a goal bind the run from here on, given by {by}"),
-        None => format!("today's settings bind the run from here on, taken by {by}"),
+        Some(_) => format!("the current settings and a goal bind the run from here on, given by {by}"),
+        None => format!("the current settings bind the run from here on, taken by {by}"),
     };
     let is_told = |goal: &String| entry.differences.iter().any(|one| one.to.as_ref() == Some(goal));
     let goal = entry.goal.iter().filter(|goal| !is_told(goal)).map(|goal| format!("goal: {goal}"));
@@ -34,7 +34,7 @@ pub(super) fn run_changed(entry: &RunPolicyChanged) -> Saying {
 }
 
 pub(super) fn agent_changed(entry: &AgentPolicyChanged) -> Saying {
-    let what = if entry.goal.is_some() { "a goal" } else { "today's settings" };
+    let what = if entry.goal.is_some() { "a goal" } else { "the current settings" };
     Saying::detail(format!("{what} from here on, by {}", entry.by))
 }
 

@@ -195,7 +195,7 @@ pub(crate) fn answer_in_words(answer: &ApprovalAnswer) -> String {
         ApprovalAnswer::Allow { scope, pattern } => {
             let what = pattern.as_deref().map(|pattern| format!(" {}", visible(pattern))).unwrap_or_default();
             match scope {
-                ApprovalScope::Always => format!("allowed{what} for always"),
+                ApprovalScope::Always => format!("allowed{what} for all runs"),
                 ApprovalScope::Once | ApprovalScope::Run => format!("allowed{what} for this run"),
             }
         }

@@ -90,13 +90,13 @@ answers:
 ";
     let scene = Scene::scripted(script);
     let (running, _) = at_work(&scene);
-    let words = "said to run RUN: skip the docs\nthe agent hears it before it thinks the next time\n";
+    let words = "said to run RUN: skip the docs\nthe agent gets it before its next model call\n";
     check(&scene, &["say", "last", "skip", "the docs"], 0, words);
     check(
         &scene,
         &["say", "last", " "],
         2,
-        "error: there is nothing to say\nhint: e.g. provost say last \"Skip the docs\"\n",
+        "error: the message is empty\nhint: e.g. provost say last \"Skip the docs\"\n",
     );
     scene.write("work/go", "");
     let ended = running.end();
@@ -110,7 +110,7 @@ fn what_is_said_to_a_resting_run_is_heard_when_it_goes_on() {
         "answers: [{ text: looking, tools: [list_dir] }, { expect: { contains: hurry }, text: done }]";
     let scene = Scene::scripted(script);
     assert_eq!(scene.provost(&["run", "look", "--max-turns", "1"]).status, 3);
-    let words = "said to run RUN: hurry\nthe run is suspended; the agent hears it with: provost resume RUN --max-turns 1\n";
+    let words = "said to run RUN: hurry\nthe run is suspended; the agent gets it with: provost resume RUN --max-turns 1\n";
     check(&scene, &["say", "last", "hurry"], 0, words);
     assert_eq!(scene.provost(&["resume", "last", "--max-turns", "5"]).stdout, "done\n");
 }

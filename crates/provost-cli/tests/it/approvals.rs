@@ -236,7 +236,7 @@ fn what_is_allowed_for_always_is_kept_and_not_asked_again() {
     let scene = asks(PUBLISH);
     let (running, _) = waiting(&scene);
     let approved = scene.provost(&["approve", "--always"]);
-    check(&approved, 0, "allowed shell(echo published >> effects) for always: shell");
+    check(&approved, 0, "allowed shell(echo published >> effects) for all runs: shell");
     check(&approved, 0, "added to permissions.approved in ");
     assert_eq!(running.end().status, 0);
     let file = std::fs::read_to_string(scene.path("home/.config/provost/config.toml")).unwrap();
@@ -338,7 +338,7 @@ fn on_a_terminal_a_no_has_its_reason() {
 #[test]
 fn on_a_terminal_always_is_kept_too() {
     let scene = asks(PUBLISH);
-    check(&on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "A\n")]), 0, "for always: shell(echo");
+    check(&on_terminal(&scene, &["run", "publish it"], &[(PROMPT, "A\n")]), 0, "for all runs: shell(echo");
     let file = std::fs::read_to_string(scene.path("home/.config/provost/config.toml")).unwrap();
     assert!(file.contains("\"shell(echo published >> effects)\""), "{file}");
 }

@@ -158,7 +158,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         agent.project_rules           true  (default)
         agent.output_tokens_max       not set: what the model allows
         agent.fallback_models         not set: none
-        agent.effort                  not set: high for models that are known to think, else as the provider has it
+        agent.effort                  not set: high for models that are known to reason, else as the provider has it
         agent.stuck_turns             20  (default)
         agent.keep_awake              true  (default)
         agent.block_sleep             false  (default)
@@ -185,7 +185,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         goal.timeout                  TIME  (default)
         goal.evidence_tokens          8000  (default)
         goal.verdict_tokens           not set: 2048, more where the judge reasons, or what it allows if that is less
-        goal.judge_effort             not set: low for models that are known to think, else as the provider has it
+        goal.judge_effort             not set: low for models that are known to reason, else as the provider has it
         goal.budget_percent           20  (default)
         limits.model_patience         15m  (default)
         limits.outage_max             8h  (default)

@@ -207,7 +207,7 @@ answers:
     scene.write("work/flow.toml", &flow(0));
     let failed = scene.provost(&["flow", "run", "flow.toml"]);
     assert_eq!(failed.status, 1, "{failed:?}");
-    assert!(failed.stderr.contains("a step of the flow has failed: `b`"), "{failed:?}");
+    assert!(failed.stderr.contains("a step of the workflow has failed: `b`"), "{failed:?}");
 }
 
 /// The process is killed while a step works; the resumed run continues there.
@@ -318,10 +318,10 @@ fn a_flow_that_is_right_is_told_in_an_order_in_which_it_can_be_done() {
     ok(&checked);
     expect![[r#"
         release: 4 steps, at most 8 at a time
-          plan      or the flow is given up
-          build     after plan · or the flow is given up
-          describe  after plan · or the flow is given up
-          ship      after build, describe · or the flow is given up
+          plan      or the workflow is given up
+          build     after plan · or the workflow is given up
+          describe  after plan · or the workflow is given up
+          ship      after build, describe · or the workflow is given up
     "#]]
     .assert_eq(&checked.stdout);
 }
@@ -352,7 +352,7 @@ fn what_is_wrong_with_a_flow_is_told_with_its_place_and_what_would_be_right() {
     wrong(
         "[flow]\nname = \"f\"\n",
         expect![[r#"
-            error: flow.toml:1:2: flow.steps: the flow has no steps; write [[flow.steps]] with a name and a goal, once for each
+            error: flow.toml:1:2: flow.steps: the workflow has no steps; write [[flow.steps]] with a name and a goal, once for each
         "#]],
     );
     wrong(
@@ -360,7 +360,7 @@ fn what_is_wrong_with_a_flow_is_told_with_its_place_and_what_would_be_right() {
         expect![[r#"
             error: flow.toml:1:2: flow: `name` is missing; e.g. name = "release"
             error: flow.toml:2:1: flow.naem: there is no such key; did you mean `name`?
-            error: flow.toml:3:2: flows: doesn't belong here; the file of a flow has [flow] and [[flow.steps]]
+            error: flow.toml:3:2: flows: doesn't belong here; the file of a workflow has [flow] and [[flow.steps]]
         "#]],
     );
     wrong(

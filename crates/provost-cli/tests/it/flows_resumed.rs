@@ -86,7 +86,7 @@ fn a_broken_check_of_a_step_is_replaced_by_that_of_the_workflows_file() {
     trust(&scene);
     let difference = "flow.steps.build.stop_hooks.compiles.command: no-such-compiler → touch compiled";
     let resumed = resume(&scene);
-    says(&resumed, 0, &["today's settings bind the run from here on", difference]);
+    says(&resumed, 0, &["the current settings bind the run from here on", difference]);
     assert!(!resumed.stderr.contains("write the notes → think"), "{resumed:?}");
     assert_eq!(resumed.stdout, "It is shipped.\n");
     assert!(scene.path("work/compiled").exists());
@@ -121,7 +121,7 @@ fn what_a_started_workflow_can_not_change_is_refused_with_its_place() {
     says(
         &resume(&scene),
         2,
-        &["can't read the flow in", "No such file", "back, or leave out --with-settings"],
+        &["can't read the workflow in", "No such file", "back, or leave out --with-settings"],
     );
 }
 

@@ -137,7 +137,7 @@ fn a_message_to_a_workflow_needs_a_number() {
     assert_eq!((refused.status, refused.stdout.as_str()), (2, ""));
     let run = scene.last_run();
     let stable = refused.stderr.replace(&run, "RUN");
-    assert!(stable.contains("error: run RUN is a flow, and no one agent stands for it"), "{stable}");
+    assert!(stable.contains("error: run RUN is a workflow, and no one agent stands for it"), "{stable}");
     assert!(stable.contains("build") && stable.contains("helper"), "{stable}");
     assert!(stable.contains("hint: provost say RUN.") && !stable.contains(".0"), "{stable}");
     for command in

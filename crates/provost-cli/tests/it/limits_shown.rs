@@ -47,7 +47,8 @@ fn a_limit_of_an_agent_is_told_from_what_the_run_used() {
     );
     scene.write("work/flow.toml", "[flow]\nname = \"f\"\n[[flow.steps]]\nname = \"plan\"\ngoal = \"plan it\"\n[[flow.steps]]\nname = \"build\"\nneeds = [\"plan\"]\ngoal = \"build it\"\nbudget.tokens = 9000\n");
     let done = scene.provost(&["flow", "run", "flow.toml"]);
-    let last = done.stderr.lines().find(|line| line.starts_with("a step of the flow has failed")).unwrap();
+    let last =
+        done.stderr.lines().find(|line| line.starts_with("a step of the workflow has failed")).unwrap();
     assert!(
         last.contains("`build`: Token budget of the agent too small")
             && last.contains(" · the whole run: 2 turns · "),

@@ -172,13 +172,13 @@ fn the_sender_of_a_message_that_a_hook_refuses_is_told() {
     assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused:?}");
     assert_eq!(
         refused.stderr,
-        format!("error: run {run} doesn't hear it: the hook guard refused: no secrets here\n")
+        format!("error: run {run} doesn't get it: the hook guard refused: no secrets here\n")
     );
     let agent = scene.provost(&["say", "last.0", "another secret"]);
     assert_eq!(agent.status, 1, "{agent:?}");
     let heard = scene.provost(&["say", "last", "all is well"]);
     assert_eq!(heard.status, 0, "{heard:?}");
-    assert!(heard.stdout.contains("the agent hears it before it thinks the next time"), "{heard:?}");
+    assert!(heard.stdout.contains("the agent gets it before its next model call"), "{heard:?}");
     scene.write("work/go", "");
     assert_eq!(running.end().status, 0);
     let conversation = scene.provost(&["logs", "last", "--view"]).stdout;
@@ -194,7 +194,7 @@ fn a_resume_whose_words_a_hook_refuses_says_so_and_repeats_no_answer() {
     let run = scene.last_run();
     let refused = scene.provost(&["resume", "last", "a secret thing"]);
     assert_eq!((refused.status, refused.stdout.as_str()), (1, ""), "{refused:?}");
-    let words = format!("error: run {run} doesn't hear it: the hook guard refused: no secrets here\n");
+    let words = format!("error: run {run} doesn't get it: the hook guard refused: no secrets here\n");
     assert!(refused.stderr.ends_with(&words) && !refused.stderr.contains("completed"), "{refused:?}");
     assert!(scene.provost(&["ps"]).stdout.contains("  completed, not verified  "));
     let heard = scene.provost(&["resume", "last", "all is well"]);

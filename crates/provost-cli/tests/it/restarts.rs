@@ -122,7 +122,7 @@ fn what_is_said_to_an_agent_that_waits_for_its_restart_is_refused_and_it_can_be_
     let said = scene.provost(&["say", "last.1", "be polite"]);
     assert_eq!(said.status, 2, "{said:?}");
     assert!(
-        said.stderr.contains("has failed and waits for its restart, and hears nothing before"),
+        said.stderr.contains("has failed and waits for its restart, and takes no message before"),
         "{said:?}"
     );
     assert!(said.stderr.contains(&format!("`provost resume {run}.1` restarts it now")), "{said:?}");

@@ -48,7 +48,7 @@ fn a_broken_check_is_replaced_by_that_of_todays_settings() {
     let scene = scene.trusted();
     let resumed = scene.provost(&["resume", "last", "--with-settings"]);
     let difference = "stop_hooks.tests.command: no-such-checker → true";
-    says(&resumed, 0, &["today's settings bind the run from here on", difference, "completed, verified"]);
+    says(&resumed, 0, &["the current settings bind the run from here on", difference, "completed, verified"]);
     shows(&scene, &["show", "last"], &["changed", difference]);
     shows(&scene, &["logs", "last"], &["run_policy_changed", difference]);
     shows(&scene, &["explain", "last"], &["changed", difference]);
@@ -57,7 +57,7 @@ fn a_broken_check_is_replaced_by_that_of_todays_settings() {
     assert_eq!(changes.count(), 1, "{shown}");
     // From then on the new settings apply.
     let again = scene.provost(&["resume", "last", "--with-settings", "more"]);
-    says(&again, 0, &["today's settings are those that bind the run already"]);
+    says(&again, 0, &["the current settings bind the run already"]);
 }
 
 #[test]

@@ -223,7 +223,7 @@ fn the_command_that_say_names_after_a_limit_works() {
     let scene = Scene::scripted(TWO_TURNS);
     assert_eq!(scene.provost(&["run", "look", "--max-turns", "1"]).status, 3);
     let said = scene.provost(&["say", "last", "psst"]);
-    let command = said.stdout.trim_end().rsplit("hears it with: provost ").next().unwrap();
+    let command = said.stdout.trim_end().rsplit("gets it with: provost ").next().unwrap();
     let resumed = scene.provost(&command.split(' ').collect::<Vec<_>>());
     assert_eq!(resumed.status, 0, "{command}: {resumed:?}");
     assert!(view(&scene).contains("psst"));

@@ -287,7 +287,7 @@ fn judges_of_a_stronger_layer_take_the_place_of_weaker_ones() {
         goal.timeout                  TIME  (default)
         goal.evidence_tokens          8000  (default)
         goal.verdict_tokens           not set: 2048, more where the judge reasons, or what it allows if that is less
-        goal.judge_effort             not set: low for models that are known to think, else as the provider has it
+        goal.judge_effort             not set: low for models that are known to reason, else as the provider has it
         goal.budget_percent           20  (default)
     "#]]
     .assert_eq(&scene.stable(&of_goal));
@@ -526,7 +526,7 @@ fn a_flow_says_that_it_has_no_goal_of_its_own() {
     assert_eq!(ran.status, 0, "{ran:?}");
     assert_eq!(first_policy(&ran)["agent"].get("goal"), None);
     expect![[r#"
-        note: provost.toml:4:1: goal.condition: a flow has no goal of its own, so that this one isn't verified; those of [[agents]] are
+        note: provost.toml:4:1: goal.condition: a workflow has no goal of its own, so that this one isn't verified; those of [[agents]] are
     "#]].assert_eq(&scene.stable(&ran.stderr));
     let checked = scene.provost(&["flow", "check", "flow.toml"]);
     assert_eq!((checked.status, checked.stderr), (0, ran.stderr));

@@ -50,7 +50,7 @@ fn its_limit_of_tokens_is_raised_by_the_suggested_command() {
     let whole = scene.provost(&["show", "last", "--json"]).stdout;
     assert!(!whole.contains("\"budget\":{\"tokens\":0"), "{whole}");
     let explained = scene.provost(&["explain", "last"]);
-    assert!(!explained.stdout.contains("today's settings"), "{explained:?}");
+    assert!(!explained.stdout.contains("the current settings"), "{explained:?}");
 }
 
 #[test]

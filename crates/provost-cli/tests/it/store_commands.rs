@@ -142,7 +142,7 @@ fn prune_removes_what_is_asked_for_and_says_what_it_frees() {
     assert_eq!((dry.status, dry.stdout.matches("would remove").count(), runs()), (0, 2, 3), "{dry:?}");
     let unasked = scene.provost(&["prune", "--keep", "1"]);
     assert_eq!((unasked.status, runs()), (2, 3), "{unasked:?}");
-    assert!(unasked.stderr.contains("this is no terminal, so that you can't be asked"), "{unasked:?}");
+    assert!(unasked.stderr.contains("this is no terminal, so you can't be asked"), "{unasked:?}");
     assert_eq!(scene.provost(&["prune", "--older", "1h", "--yes"]).stdout, "no run is to be removed\n");
     let pruned = scene.provost(&["prune", "--keep", "1", "--yes"]);
     assert_eq!((pruned.status, runs()), (0, 1), "{pruned:?}");

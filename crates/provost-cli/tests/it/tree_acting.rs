@@ -115,7 +115,7 @@ fn what_is_said_to_one_agent_is_heard_by_it_alone() {
     let beside = of_last(&scene, "beside");
     let number = agent(&scene, "beside")["agent"].clone();
     let words = format!(
-        "said to agent {number} (beside) of run RUN: skip the docs\nthe agent hears it before it thinks the next time\n"
+        "said to agent {number} (beside) of run RUN: skip the docs\nthe agent gets it before its next model call\n"
     );
     check(&scene, &["say", &beside, "skip", "the docs"], 0, &words);
     scene.write("work/go-beside", "");

@@ -59,7 +59,7 @@ fn without_a_terminal_only_yes_agrees() {
           provost.toml:3:1: runs when the agent wants to stop (stop hook mark)
               touch ran
 
-        error: this is no terminal, so that you can't be asked
+        error: this is no terminal, so you can't be asked
         hint: `provost trust --yes` agrees to what is listed above, unasked
     "#]]
     .assert_eq(&scene.stable(&(refused.stdout + &refused.stderr)));
@@ -116,7 +116,7 @@ fn what_makes_the_agent_freer_needs_consent() {
         "",
         "[permissions]\ndefault = \"allow\"\n",
         expect![[r#"
-        lets the agent do what no pattern speaks of: default = "allow"
+        lets the agent do what no pattern matches: default = "allow"
         needed
     "#]],
     );
@@ -124,7 +124,7 @@ fn what_makes_the_agent_freer_needs_consent() {
         "[permissions]\ndefault = \"deny\"\n",
         "[permissions]\ndefault = \"ask\"\n",
         expect![[r#"
-        lets the agent ask whether it may do what no pattern speaks of: default = "ask"
+        lets the agent ask whether it may do what no pattern matches: default = "ask"
         needed
     "#]],
     );

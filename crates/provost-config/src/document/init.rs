@@ -81,7 +81,7 @@ pub fn short_file(short: &ShortFile) -> String {
 /// The commented file for a project, or with `From::User` for the user.
 pub fn init_file(for_user: bool) -> String {
     let mut out = String::from(
-        "# Settings of Provost. Everything is optional: take the # away from what you want to change.\n",
+        "# Settings of Provost. Everything is optional: remove the # from what you want to change.\n",
     );
     out.push_str("# `provost check` says what counts and where it came from.\n");
     let belongs = |s: &&Setting<Settings>| {

@@ -39,7 +39,7 @@ pub(super) const STEP: &[Setting<StepSettings>] = &[
         }),
         default: SettingDefault::Required,
         example: r#""plan""#,
-        words: "Its name, unique in the flow.",
+        words: "Its name, unique in the workflow.",
         ..Setting::declared("", "name")
     },
     Setting {
@@ -53,7 +53,7 @@ pub(super) const STEP: &[Setting<StepSettings>] = &[
         kind: Kind::Text(|step, goal| step.goal = goal.trim().to_owned()),
         default: SettingDefault::Required,
         example: r#""Write down in PLAN.md what is to be done.""#,
-        words: "What it is to reach.",
+        words: "Its goal.",
         ..Setting::declared("", "goal")
     },
     Setting {
@@ -84,7 +84,7 @@ pub(super) const STEP: &[Setting<StepSettings>] = &[
         },
         default: SettingDefault::Is(r#""abort""#),
         example: r#""ask""#,
-        words: "What becomes of the flow when the last attempt has failed.",
+        words: "What happens to the workflow when the last attempt has failed.",
         ..Setting::declared("", "on_failure")
     },
     Setting {

@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
                     self.wrong(&name.span(), "flow", "must be a table", "write [flow] on a line of its own")
                 }
                 (other, _) => {
-                    let remedy = "the file of a flow has [flow] and [[flow.steps]]";
+                    let remedy = "the file of a workflow has [flow] and [[flow.steps]]";
                     self.wrong(&name.span(), other, "doesn't belong here", remedy);
                 }
             }

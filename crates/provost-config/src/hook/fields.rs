@@ -15,7 +15,7 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
             hook.point = Some(provost_hooks::hook_point_of(&event).map_err(|error| no_event(&error))?);
             Ok(())
         }),
-        default: SettingDefault::Unset("must be there, but for an import"),
+        default: SettingDefault::Unset("required, except for an import"),
         example: r#""pre_tool_call""#,
         words: "When it is asked: session_start, subagent_start, prompt_submit, pre_llm_request, pre_tool_call, spawn, \
                 approval, notification, child_end, post_tool_call, post_tool_success, post_tool_failure, \
@@ -44,7 +44,7 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
     },
     Setting {
         kind: Kind::Words(|hook, text| hook.command = Some(text)),
-        default: SettingDefault::Unset("there is another of the five"),
+        default: SettingDefault::Unset("one of the other four is set"),
         example: r#""./scripts/no-force-push.sh""#,
         words: "A command for `sh -c`, run in the agent's current folder; one that names a script by a relative path, in the \
                 project's.",
@@ -52,7 +52,7 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
     },
     Setting {
         kind: Kind::Line(|hook, text| hook.program = Some(text)),
-        default: SettingDefault::Unset("there is another of the five"),
+        default: SettingDefault::Unset("one of the other four is set"),
         example: r#""/usr/local/bin/guard""#,
         words: "A program that is run without a shell; a relative path is one from the project's folder.",
         ..field("program")
@@ -69,14 +69,14 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
     },
     Setting {
         kind: Kind::Address(|hook, url| hook.url = Some(url)),
-        default: SettingDefault::Unset("there is another of the five"),
+        default: SettingDefault::Unset("one of the other four is set"),
         example: r#""http://127.0.0.1:8080/hook""#,
         words: "An address that the question is posted to.",
         ..field("url")
     },
     Setting {
         kind: Kind::Words(|hook, text| hook.prompt = Some(text)),
-        default: SettingDefault::Unset("there is another of the five"),
+        default: SettingDefault::Unset("one of the other four is set"),
         example: r#""Is this command safe? $ARGUMENTS""#,
         words: "A question that a model is asked, within the run's budget: it answers {\"ok\": true}, or {\"ok\": false, \
                 \"reason\": …}, which denies. $ARGUMENTS stands for the input as JSON, else it comes at the end.",
@@ -84,7 +84,7 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
     },
     Setting {
         kind: Kind::Words(|hook, text| hook.agent = Some(text)),
-        default: SettingDefault::Unset("there is another of the five"),
+        default: SettingDefault::Unset("one of the other four is set"),
         example: r#""Do the tests cover the change? Read them. $ARGUMENTS""#,
         words: "The same for a model that may read files first, with those of the agent's tools that only read, in at most \
                 50 calls.",

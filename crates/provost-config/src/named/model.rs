@@ -9,9 +9,8 @@ use super::{MODELS, Named, Table, field};
 use crate::declare::{Kind, Setting, SettingDefault};
 
 /// What the models' tables are for.
-pub(crate) const MODELS_WORDS: &str = "What you know of models, by their full name in quotes; it stands over what \
-    is built in (`provost models` shows that). A project's file may not set any of it: a wrong price would undo your \
-    budget.";
+pub(crate) const MODELS_WORDS: &str = "What you know of models, by their full name in quotes; it overrides what is built \
+    in (`provost models` shows that). A project's file may not set any of it: a wrong price would undo your budget.";
 
 /// A model's table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,7 +111,8 @@ pub(crate) const MODEL: &[Setting<ModelTable>] = &[
         },
         default: SettingDefault::Unset("as built in, else unknown"),
         example: r#""effort""#,
-        words: "Whether it thinks before it answers, and how it is told how much: by a word, by a number of tokens, or not at all.",
+        words: "Whether it reasons before it answers, and how the effort is set: by a level, by a number of tokens, or \
+                not at all.",
         ..field("reasoning")
     },
 ];

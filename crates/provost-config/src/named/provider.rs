@@ -78,7 +78,7 @@ pub(crate) const PROVIDER: &[Setting<ProviderTable>] = &[
         kind: Kind::Folder(|table, path| table.key_file = Some(path)),
         default: SettingDefault::Unset("the key is in the environment"),
         example: r#""/run/secrets/my-api-key""#,
-        words: "A file that holds the key and nothing else; the variable stands over it.",
+        words: "A file that holds the key and nothing else; the variable overrides it.",
         ..field("api_key_file")
     },
     Setting {
@@ -96,8 +96,8 @@ pub(crate) const PROVIDER: &[Setting<ProviderTable>] = &[
         },
         default: SettingDefault::Unset("120; 600 where models cost nothing"),
         example: "300",
-        words: "Seconds that a model may take to begin its answer: one that is loaded first, or thinks in silence, may \
-                need more.",
+        words: "Seconds that a model may take to begin its answer: one that is loaded first, or reasons without output, \
+                may need more.",
         ..field("first_token_secs")
     },
     Setting {
@@ -130,7 +130,7 @@ pub(crate) const PROVIDER: &[Setting<ProviderTable>] = &[
         },
         default: SettingDefault::Unset("as built in, else reasoning_effort"),
         example: r#""reasoning_effort""#,
-        words: "Where Chat Completions are told there how much to think.",
+        words: "The field in which Chat Completions take the reasoning effort there.",
         ..field("effort_field")
     },
     Setting {

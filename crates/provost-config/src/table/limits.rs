@@ -4,7 +4,7 @@ use super::{COUNT_MAX, small};
 use crate::Settings;
 use crate::declare::{Kind, Setting, SettingDefault};
 
-/// When an agent is stopped or told that it gets nowhere.
+/// When an agent is told that it makes no progress, or is suspended.
 pub(super) const LIMITS: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),

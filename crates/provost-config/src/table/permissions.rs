@@ -33,7 +33,7 @@ pub(super) const PERMISSIONS: &[Setting<Settings>] = &[
         kind: Kind::List(|s, text| add(&mut s.permissions.approved, text)),
         default: SettingDefault::Unset("none"),
         example: r#"["shell(git push origin main)"]"#,
-        words: "Calls that you have agreed to for always: `provost approve` writes them here.",
+        words: "Calls that you have approved for all runs: `provost approve --always` adds them here.",
         from: From::User,
         ..permissions("approved")
     },
@@ -44,7 +44,7 @@ pub(super) const PERMISSIONS: &[Setting<Settings>] = &[
         },
         default: SettingDefault::Unset("ask where anything is listed in allow, else allow"),
         example: r#""ask""#,
-        words: "What becomes of a call that no pattern speaks of.",
+        words: "What happens to a call that no pattern matches.",
         ..permissions("default")
     },
     Setting {
@@ -63,8 +63,8 @@ pub(super) const PERMISSIONS: &[Setting<Settings>] = &[
         },
         default: SettingDefault::Is(r#""deny""#),
         example: r#""pause""#,
-        words: "What becomes of a call that isn't answered in that time: it isn't made and the agent goes on, or \
-                the run is suspended until it is answered.",
+        words: "What happens to a call that isn't answered in that time: it isn't made and the agent goes on, or the run \
+                is suspended until it is answered.",
         ..permissions("unanswered")
     },
 ];

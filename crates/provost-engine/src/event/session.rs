@@ -108,7 +108,7 @@ pub enum SessionEvent {
         hook: String,
         /// What the model is told.
         body: String,
-        /// Whether the agent must hear it before it may end.
+        /// Whether the agent must get it before it may end.
         wakes: bool,
     },
     /// The session's worktree is ready, or can't be made.

@@ -52,7 +52,7 @@ impl SlotMove {
     }
 }
 
-/// The slots of a run. Slots held never exceed the budget's `max_agents`; a waiting or sleeping agent holds none,
+/// The slots of a run. Slots held never exceed the budget's `max_agents`; a waiting or suspended agent holds none,
 /// and no agent waits while a slot is free. A call takes time logarithmic in the number of agents; a call that
 /// gives out several slots takes that for each of them.
 ///
@@ -155,7 +155,7 @@ impl SpawnTracker {
         self.fill()
     }
 
-    /// An agent has given up its slot: it was asked to, or is suspended by itself. A queued agent may go to sleep.
+    /// An agent has given up its slot: it was asked to, or is suspended by itself. A queued agent may become idle.
     /// The root keeps its slot.
     pub fn left(&mut self, agent: AgentNumber, then: Then) -> Vec<SlotMove> {
         let since = self.next_event();
@@ -167,7 +167,7 @@ impl SpawnTracker {
         self.fill()
     }
 
-    /// Queues a sleeping agent. Does nothing for others.
+    /// Queues an idle agent for a slot. Does nothing for others.
     pub fn wake(&mut self, agent: AgentNumber) -> Vec<SlotMove> {
         let since = self.next_event();
         self.change(agent, |agent| {

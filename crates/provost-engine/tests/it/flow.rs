@@ -307,7 +307,7 @@ fn the_agent_of_a_failed_step_is_restarted_in_its_session_and_then_the_flow_is_g
     assert_eq!(stage.run().agents().map(|agent| agent.session.agent).collect::<Vec<_>>(), [1, 2, 3]);
     stage.fail("b");
     assert_eq!(stage.news(), "b failed[] ended: failed");
-    assert_eq!(stage.outcome(), "a step of the flow has failed: `b`: the program failed: it crashed");
+    assert_eq!(stage.outcome(), "a step of the workflow has failed: `b`: the program failed: it crashed");
     assert_eq!(stage.open, BTreeMap::new(), "c was stopped");
     stage.cancel();
     assert_eq!(stage.news(), "");
@@ -577,7 +577,10 @@ fn a_crash_at_any_point_loses_nothing() {
 #[test]
 fn a_flow_that_cannot_go_on_fails_instead_of_waiting_for_ever() {
     let stage = Stage::start(policy(8, vec![step("a", &["b"]), step("b", &["a"])]));
-    assert_eq!(stage.outcome(), "a step of the flow has failed: none of those that are left can be begun");
+    assert_eq!(
+        stage.outcome(),
+        "a step of the workflow has failed: none of those that are left can be begun"
+    );
     let completed = Stage::start(policy(8, vec![]));
     assert_eq!(completed.run().outcome(), Some(&Outcome::UNVERIFIED));
 }

@@ -315,7 +315,7 @@ fn steps_stand_as_the_rules_say() {
 #[test]
 fn what_keeps_a_flow_from_being_gone_through_is_told() {
     let told = |steps| check_flow(&flow(steps), &[]).iter().map(FlowProblem::to_string).collect::<Vec<_>>();
-    assert_eq!(told(vec![]), ["the flow has no steps"]);
+    assert_eq!(told(vec![]), ["the workflow has no steps"]);
     assert_eq!(told(vec![step("a", &[]), step("b", &["a"])]), [""; 0]);
     assert_eq!(told(vec![step("a", &["a"])]), ["the steps need each other: a → a"]);
     let cycle = vec![step("z", &["a"]), step("a", &["b"]), step("b", &["c"]), step("c", &["a"])];

@@ -227,7 +227,7 @@ fn agent_words(kind: ObserverEventKind, entry: &AgentEntry) -> String {
             format!("{} is suspended: {}", paused.child, paused.outcome)
         }
         AgentEntry::ResumeRequested(resumed) => {
-            format!("{} shall go on, says {}", resumed.child, resumed.by)
+            format!("{} is to go on, asked by {}", resumed.child, resumed.by)
         }
         AgentEntry::RetryScheduled(scheduled) => retry_of_agent(scheduled),
         AgentEntry::Reprioritized(changed) => {
@@ -293,8 +293,8 @@ fn missing(finding: &GoalFinding) -> String {
 
 fn yielded(yields: &AgentYieldRequested) -> String {
     match yields.to {
-        Some(to) => format!("{} shall yield to {to}", yields.child),
-        None => format!("{} shall yield", yields.child),
+        Some(to) => format!("{} was asked to yield to {to}", yields.child),
+        None => format!("{} was asked to yield", yields.child),
     }
 }
 

@@ -125,7 +125,7 @@ fn in_words(answer: &ApprovalAnswer, by: &str, at: Timestamp) -> String {
     let what = match answer {
         ApprovalAnswer::Allow { scope: ApprovalScope::Once, .. } => "approved once".to_owned(),
         ApprovalAnswer::Allow { scope: ApprovalScope::Run, .. } => "approved for this run".to_owned(),
-        ApprovalAnswer::Allow { scope: ApprovalScope::Always, .. } => "approved for always".to_owned(),
+        ApprovalAnswer::Allow { scope: ApprovalScope::Always, .. } => "approved for all runs".to_owned(),
         ApprovalAnswer::Answered { .. } => "answered".to_owned(),
         ApprovalAnswer::Deny { reason } if reason.is_empty() => "denied".to_owned(),
         ApprovalAnswer::Deny { reason } => format!("denied ({})", visible(reason)),
@@ -159,7 +159,7 @@ pub(crate) async fn answer(
     done(Ok(true))
 }
 
-/// The answer for the log; one for always is kept in the settings first, so that none counts that wasn't kept.
+/// The answer for the log; one for all runs is kept in the settings first, so that none counts that wasn't kept.
 async fn allowed(
     app: &App,
     question: &ApprovalQuestion,

@@ -29,7 +29,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// The headers that streams take.
 pub(crate) const HEADERS: &[HeaderParameter] = &[HeaderParameter {
     name: LAST_EVENT_ID,
-    description: "The id of the last event that was heard; the stream goes on behind it",
+    description: "The id of the last event received; the stream goes on after it",
     schema: || json!({ "type": "string" }),
 }];
 

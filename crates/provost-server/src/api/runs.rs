@@ -38,7 +38,7 @@ pub(crate) struct ListParameters {
     /// At most this many, 1 to 1000.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
-    /// Only runs behind this place: `next_cursor` of the answer before.
+    /// Only runs after this place: `next_cursor` of the answer before.
     #[schemars(regex(pattern = r"^[0-9]{1,15}-[0-9a-hjkmnp-tv-z]{12}$"))]
     cursor: Option<String>,
 }
@@ -146,7 +146,7 @@ fn empty(run: RunId) -> Problem {
 pub(crate) struct EntriesParameters {
     /// The log of this agent; the run's own if absent.
     agent: Option<u32>,
-    /// Only entries behind this one.
+    /// Only entries after this one.
     after: Option<u64>,
     /// At most this many, 1 to 1000.
     #[schemars(range(min = 1, max = 1000))]

@@ -53,7 +53,7 @@ function control(wanted) {
   button.setAttribute("aria-pressed", wanted);
   button.firstChild.textContent = wanted ? "Let go " : "Take over ";
   screen.classList.toggle("held", wanted);
-  tellTerm(wanted ? "You type: every key goes to the program; Ctrl-\\ lets go." : "Watching.");
+  tellTerm(wanted ? "You type: every key goes to the program; Ctrl-\\ detaches." : "Watching.");
   if (wanted) screen.focus();
 }
 

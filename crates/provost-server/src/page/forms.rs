@@ -32,7 +32,7 @@ const MODEL: Field = field("model", "Model", "as the settings say", Kind::Line);
 /// Starts a run in `folder`, unless another is typed.
 pub(super) fn start(folder: &str) -> Markup {
     let fields = [
-        field("goal", "What is to be reached", "Make the tests pass", Kind::Lines),
+        field("goal", "Goal", "Make the tests pass", Kind::Lines),
         field("folder", "Folder", "/home/me/project", Kind::Line),
         field("condition", "What judges verify", "nothing: no judge is asked", Kind::Line),
         USD,

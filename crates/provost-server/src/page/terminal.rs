@@ -26,7 +26,7 @@ const LINE_HEIGHT: u64 = 46;
 const NOTED_MAX: usize = 30;
 const KEYS: &[(&str, &str)] = &[
     ("t", "take over"),
-    ("Ctrl-\\", "let go"),
+    ("Ctrl-\\", "detach"),
     ("Space", "play or stop"),
     ("[ ]", "mark before, after"),
     ("g", "live"),
@@ -174,7 +174,7 @@ fn foot(session: SessionId, shown: &ShownTerminal, all: &[RecordingView]) -> Mar
                     input type="text" id="type" autocomplete="off" spellcheck="false" placeholder="Type a line; Enter sends it";
                     button.btn type="button" data-key="t" data-attach aria-pressed="false" { "Take over " kbd { "t" } }
                 }
-                p.two role="status" id="term-news" { "Watching. Taken over, every key goes to the program; Ctrl-\\ lets go." }
+                p.two role="status" id="term-news" { "Watching. Taken over, every key goes to the program; Ctrl-\\ detaches." }
             }
         }
     }

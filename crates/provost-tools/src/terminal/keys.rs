@@ -92,7 +92,7 @@ fn read_one(name: &str) -> Result<Key, String> {
         Some(letter) if !letter.is_control() => Ok(Key::Plain(letter.to_string())),
         _ => Err(format!(
             "`{name}` is no key: there are Enter, Tab, Esc, Space, Backspace, Delete, Insert, Up, Down, Left, Right, \
-             Backend, End, PageUp, PageDown, F1 to F12, Shift-Tab, Ctrl-A and the like, Alt-a and the like, and single \
+             Home, End, PageUp, PageDown, F1 to F12, Shift-Tab, Ctrl-A and the like, Alt-a and the like, and single \
              characters"
         )),
     }

@@ -228,7 +228,7 @@ async fn all_keys_at_80_by_24() {
         NEEDS YO│ Enter / Esc open / back                                      │
         ▌◆ Keep │ a           open the question; there: approve once           │ ━━────
         ▌  it as│ r           approve for this run                             │
-        FINISHED│ A           approve for always: shows the pattern, wants En… │
+        FINISHED│ A           approve for all runs: shows pattern, wants Enter │
          ✓ • Fin│ d           deny; asks for a reason                          │
          ✓ • Add│ l           later: the next question                         │
         FAILED 1│ v           whole text of a question                         │
@@ -240,7 +240,7 @@ async fn all_keys_at_80_by_24() {
                 │ x           cancel; wants Enter                              │
                 │ f           fork at what is shown last                       │
                 │ n           new run                                          │
-                │ t           terminal of an external agent; Ctrl-\ lets go    │
+                │ t           terminal of an external agent; Ctrl-\ detaches   │
                 │ i           inbox: the questions of all runs                 │
                 │ /           filter: goal, folder, agent, state               │
                 │ Ctrl-L      draw anew                                        │

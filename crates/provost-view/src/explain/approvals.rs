@@ -26,7 +26,7 @@ pub struct ApprovalCounts {
     pub allowed_once: u64,
     /// Calls that were allowed for the rest of the run.
     pub allowed_for_run: u64,
-    /// Calls that were allowed for always.
+    /// Calls that were allowed for all runs.
     pub allowed_always: u64,
     /// Of those allowed, the ones that the answer to another question covered.
     pub allowed_with_another: u64,

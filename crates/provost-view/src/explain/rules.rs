@@ -22,7 +22,7 @@ pub enum PatternKind {
     Ask,
     /// Allowed.
     Allow,
-    /// Allowed by an earlier approval for always.
+    /// Allowed by an earlier approval for all runs.
     Approved,
 }
 

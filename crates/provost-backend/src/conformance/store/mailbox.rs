@@ -117,7 +117,7 @@ pub(super) fn requests_are_there_for_other_writers<P, S: SessionStore>(place: &P
     assert_eq!(is_answered(&mut open(place), id).as_deref(), Some("yes"), "when opened again");
 }
 
-/// A store whose wake-ups can't be heard may say so; then its writers poll.
+/// A store whose wake-ups can't be received may say so; then its writers poll.
 pub(super) fn a_writer_that_listens_is_woken<P, S: SessionStore>(place: &P, open: &impl Fn(&P) -> S) {
     let one = open(place);
     let two = open(place);

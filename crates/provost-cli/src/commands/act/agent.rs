@@ -165,15 +165,15 @@ impl AgentControl {
                 format!("`provost show {}` shows it", self.run),
             ),
             (AgentState::Queued, AgentCommand::Say(_)) => Refusal::new(
-                format!("{who} hasn't begun: it is queued for a slot, and hears nothing before"),
+                format!("{who} hasn't begun: it is queued for a slot, and takes no message before"),
                 format!("say it again once `provost show {}` has it at work", self.run),
             ),
             (AgentState::Queued, _) => Refusal::new(
                 format!("{who} hasn't begun: it is queued for a slot, and there is nothing to pause"),
-                format!("`{cancel}` takes it out of the line"),
+                format!("`{cancel}` takes it out of the queue"),
             ),
             (_, AgentCommand::Say(_)) => Refusal::new(
-                format!("{who} has failed and waits for its restart, and hears nothing before"),
+                format!("{who} has failed and waits for its restart, and takes no message before"),
                 format!(
                     "`provost resume {}.{}` restarts it now; say it again once it is at work",
                     self.run, self.agent
@@ -311,13 +311,13 @@ impl AgentControl {
     fn when_heard(&self, standing: Option<&AgentState>, command: &str) -> String {
         match (standing, &self.status) {
             (Some(AgentState::Suspended(_)), RunStatus::Running) => {
-                format!("it is suspended, and hears it with: provost resume {}.{}", self.run, self.agent)
+                format!("it is suspended, and gets it with: provost resume {}.{}", self.run, self.agent)
             }
             (Some(AgentState::AwaitsRestart { .. }), RunStatus::Running) => {
-                "it has failed, and hears it when it is restarted".to_owned()
+                "it has failed, and gets it when it is restarted".to_owned()
             }
             (Some(AgentState::Preempted { .. }), RunStatus::Running) => {
-                "it has yielded, and hears it when it has a slot again".to_owned()
+                "it has yielded, and gets it when it has a slot again".to_owned()
             }
             _ => hears(&*self.backend, &self.status, command),
         }

@@ -112,7 +112,7 @@ impl SentMessage<'_> {
 
 /// The error about a message that a hook refused.
 pub(super) fn unheard(who: &str, hook: &str, why: &str) -> String {
-    format!("{who} doesn't hear it: the hook {hook} refused: {why}")
+    format!("{who} doesn't get it: the hook {hook} refused: {why}")
 }
 
 fn refused(decided: &HooksDecided) -> Passed {

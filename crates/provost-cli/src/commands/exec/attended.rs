@@ -52,7 +52,7 @@ pub(super) async fn attend(args: ExecArgs) -> anyhow::Result<Exit> {
     let run = new_run();
     let mut worker = start_in_background(launch(run, args)?).context("can't start the run's process")?;
     let begun = tokio::select! {
-        line = worker.line() => line.context("can't hear of the run's process")?,
+        line = worker.line() => line.context("can't read from the run's process")?,
         signal = signals.next() => {
             // Without a terminal it goes on, as it does later.
             if signal != HANGUP {

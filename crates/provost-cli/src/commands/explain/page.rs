@@ -267,7 +267,7 @@ fn permissions(permissions: &PermissionsExplanation, whose: &str, width: Option<
         ));
     }
     for grant in &permissions.grants {
-        let extent = if grant.scope == ApprovalScope::Always { "for always" } else { "for the run" };
+        let extent = if grant.scope == ApprovalScope::Always { "for all runs" } else { "for the run" };
         let (pattern, by, times) = (name(&grant.pattern), name(&grant.by), amount(grant.decided));
         text.push_str(&format!("   agreed to {extent} by {by}: {pattern}; decided since: {times}\n"));
     }
@@ -295,7 +295,7 @@ fn approvals(sums: &ApprovalCounts, whose: &str) -> String {
         return String::new();
     }
     let lasting =
-        in_words(&[("for the run", sums.allowed_for_run), ("for always", sums.allowed_always)]).join(", ");
+        in_words(&[("for the run", sums.allowed_for_run), ("for all runs", sums.allowed_always)]).join(", ");
     let allowed = match (sums.allowed(), lasting.as_str()) {
         (0, _) => None,
         (count, "") => Some(format!("allowed {}", amount(count))),

@@ -110,7 +110,7 @@ fn add_all(from: &Path, request: &Request<'_>, folders: &Folders) -> anyhow::Res
     let text = provost_config::read_limited(from, FILE_BYTES_MAX)
         .with_context(|| format!("can't read {}", from.display()))?
         .ok_or_else(|| {
-            Refusal::new(format!("{} isn't there", from.display()), "give --from a file that is")
+            Refusal::new(format!("{} isn't there", from.display()), "give --from an existing file")
         })?;
     let is_toml = from.extension().is_some_and(|ending| ending == "toml");
     let (found, skipped) = servers_in(&text, is_toml).map_err(|why| {

@@ -1,4 +1,4 @@
-//! What binds a run from its next segment on: the policy that it has, or today's settings, or another goal.
+//! What binds a run from its next segment on: the policy that it has, or the current settings, or another goal.
 
 use anyhow::Context as _;
 use provost_config::TrustStore;
@@ -32,7 +32,7 @@ impl Change {
     /// them.
     ///
     /// # Errors
-    /// [`Refusal`] where that can't be, and what is wrong with today's settings or isn't trusted.
+    /// [`Refusal`] where that can't be, and what is wrong with the current settings or isn't trusted.
     pub(super) fn of(
         args: &ResumeArgs,
         (run, state, root): (RunId, &RunState, &Actor),
@@ -81,7 +81,7 @@ impl Change {
         }
         let differences = differences(in_force, &policy, &redactor);
         if differences.is_empty() && goal.is_none() {
-            return Ok(unchanged(vec!["today's settings are those that bind the run already".to_owned()]));
+            return Ok(unchanged(vec!["the current settings bind the run already".to_owned()]));
         }
         let condition = |policy: &RunPolicy| policy.agent.goal.as_ref().map(|goal| goal.condition.clone());
         let is_other = condition(&policy) != condition(in_force);
@@ -132,7 +132,7 @@ fn folder(root: &Actor, policy: &RunPolicy) -> std::path::PathBuf {
     worktree.map_or_else(|| policy.agent.workspace.clone(), |(worktree, _)| worktree.from.clone())
 }
 
-/// A goal with this condition: judged as the one that the run has, as those that its agents give, or as today's
+/// A goal with this condition: judged as the one that the run has, as those that its agents give, or as the current
 /// settings say.
 fn given_goal(
     before: &Before<'_>,
@@ -148,7 +148,7 @@ fn given_goal(
     let Today { policy, settled, redactor } =
         today(before, args.config.as_deref(), Some(condition), variables)?;
     require(trust, &settled.project)?;
-    let goal = policy.agent.goal.context("today's settings have no goal, although one was given")?;
+    let goal = policy.agent.goal.context("the current settings have no goal, although one was given")?;
     Ok((*goal, redactor))
 }
 

@@ -285,7 +285,7 @@ struct Meter {
     is_of_steps: bool,
     /// The limit up to now, if there was one.
     in_force: Option<u64>,
-    /// The limit to which is added: that of today's settings where they are taken.
+    /// The limit to which is added: that of the current settings where they are taken.
     before: Option<u64>,
     used: u64,
     /// What is added to it.
@@ -322,7 +322,7 @@ impl Meter {
         let limit = self.limit()?;
         let refused = refused.filter(|exhausted| exhausted.dimension == self.dimension);
         let call = refused.map(NextCall::of).unwrap_or_default();
-        // The settings of today may have raised what was reached.
+        // The current settings may have raised what was reached.
         let has_more = self.given > 0 || refused.is_none() || self.before > self.in_force;
         if has_more && self.used.saturating_add(call.all().max(1)) <= limit {
             return None;

@@ -11,7 +11,7 @@ use super::StepNumber;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FlowProblem {
     /// It has no steps.
-    #[error("the flow has no steps")]
+    #[error("the workflow has no steps")]
     NoSteps,
     /// Two steps have the same name.
     #[error("there are two steps named `{name}`")]
