@@ -16,6 +16,6 @@ fn default_text<T>(setting: &Setting<T>) -> String {
     match setting.default {
         SettingDefault::Is(value) => format!("Default: {value}."),
         SettingDefault::Unset(words) => format!("Default: {words}."),
-        SettingDefault::Required => "Must be there.".to_owned(),
+        SettingDefault::Required => "Required.".to_owned(),
     }
 }

@@ -20,12 +20,11 @@ use super::item::{Item, Objection};
 pub(crate) use fields::HOOK;
 
 /// What the list of hooks is for.
-pub(crate) const HOOKS_WORDS: &str = "Programs and servers that decide at points of a run: before a tool call, after \
-    it, before a model call, at the session's begin and end. They get JSON on standard input. Those \
-    of one point are asked in the order in which they stand, the user's first, and the first that doesn't let it \
-    pass decides. Each names its event and exactly one of command, program, url, prompt or agent; or stands alone with \
-    import. \
-    docs/hooks.md tells more.";
+pub(crate) const HOOKS_WORDS: &str = "Programs, servers and models that decide at hook points of a run: before a \
+    tool call, after it, before a model call, at the session's start and end. They get JSON on standard input. \
+    Those of one hook point are called in the order of the files, the user's first, and the first denial decides. \
+    Each names its event and exactly one of command, program, url, prompt or agent; or import alone. See \
+    docs/hooks.md.";
 
 /// The fields of which a hook has exactly one.
 const PROGRAMS: [&str; 5] = ["command", "program", "url", "prompt", "agent"];

@@ -4,8 +4,8 @@ use super::Settings;
 use super::declare::{From, Kind, Setting, SettingDefault};
 
 /// What `[notify]` is for.
-pub(crate) const NOTIFY_WORDS: &str = "Notifications, when a run needs you or has stopped; each at most once. A project's \
-    file may set none of it. docs/watching.md tells more.";
+pub(crate) const NOTIFY_WORDS: &str = "Notifications when a run needs you or has stopped; each at most once. A \
+    project's file may set none of it. See docs/watching.md.";
 
 /// Something that a run's user may be told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,8 @@ pub(crate) const NOTIFY: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("all of them"),
         example: r#"["approval", "failed"]"#,
-        words: "What is told: approval (a call waits for it), suspended, finished, failed, budget (80 % of a limit is used).",
+        words: "The events: approval (a call waits for it), suspended, finished, failed, budget (80 % of a limit \
+                is used).",
         ..notify("on")
     },
     Setting {

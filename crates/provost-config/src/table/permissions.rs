@@ -33,7 +33,7 @@ pub(super) const PERMISSIONS: &[Setting<Settings>] = &[
         kind: Kind::List(|s, text| add(&mut s.permissions.approved, text)),
         default: SettingDefault::Unset("none"),
         example: r#"["shell(git push origin main)"]"#,
-        words: "Calls that you have agreed to for always: `provost approve` writes them here.",
+        words: "Calls that you have always approved: `provost approve` writes them here.",
         from: From::User,
         ..permissions("approved")
     },
@@ -44,14 +44,14 @@ pub(super) const PERMISSIONS: &[Setting<Settings>] = &[
         },
         default: SettingDefault::Unset("ask where anything is listed in allow, else allow"),
         example: r#""ask""#,
-        words: "What becomes of a call that no pattern speaks of.",
+        words: "The decision on a call that matches no pattern.",
         ..permissions("default")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.permissions.approval_timeout_ms = ms),
         default: SettingDefault::Is(r#""1h""#),
         example: r#""15m""#,
-        words: "How long an approval is waited for.",
+        words: "How long a call waits for an approval.",
         ..permissions("approval_timeout")
     },
     Setting {
@@ -63,8 +63,8 @@ pub(super) const PERMISSIONS: &[Setting<Settings>] = &[
         },
         default: SettingDefault::Is(r#""deny""#),
         example: r#""pause""#,
-        words: "What becomes of a call that isn't answered in that time: it isn't made and the agent goes on, or \
-                the run is suspended until it is answered.",
+        words: "What happens when no answer comes in that time: the call is denied and the agent goes on, or the \
+                run is suspended until the answer.",
         ..permissions("unanswered")
     },
 ];
