@@ -195,15 +195,15 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         }),
         default: SettingDefault::Required,
         example: r#""researcher""#,
-        words: "Its name, and that of the tool that asks for it: letters, digits, _ and -, at most 64. Unique, and not the \
-                name of a tool.",
+        words: "Its name, and that of the tool that starts it: letters, digits, _ and -, at most 64. Unique, and \
+                not the name of a tool.",
         ..field("", "name")
     },
     Setting {
         kind: Kind::Text(|agent, text| agent.description = text),
         default: SettingDefault::Required,
         example: r#""Finds out how something works in this code, and answers with files and lines.""#,
-        words: "What it is good for, and what it should be told: this is what other agents know of it.",
+        words: "What it is for, and what its goal must say: other agents see only this.",
         ..field("", "description")
     },
     external::KIND,
@@ -226,7 +226,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Line(|agent, model| agent.model = Some(model)),
         default: SettingDefault::Unset("the run's, agent.model"),
         example: r#""openai/gpt-6.1-terra""#,
-        words: "Its model, written as agent.model is.",
+        words: "Its model, as in agent.model.",
         ..field("", "model")
     },
     Setting {
@@ -236,7 +236,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         }),
         default: SettingDefault::Unset("as agent.fallback_models, where it has no model of its own"),
         example: r#"["anthropic/claude-haiku-4-5"]"#,
-        words: "Models that stand in when its own gives no answer.",
+        words: "Models to use when its own gives no answer.",
         ..field("", "fallback_models")
     },
     Setting {
@@ -254,7 +254,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         },
         default: SettingDefault::Unset("what its model allows, and no more than agent.output_tokens_max"),
         example: "4096",
-        words: "Tokens that one of its answers may have.",
+        words: "Maximum tokens of one of its answers.",
         ..field("", "output_tokens_max")
     },
     Setting {
@@ -262,10 +262,10 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
             agent.tools.get_or_insert_default().push(name);
             Ok(())
         }),
-        default: SettingDefault::Unset("all but those that have another agent work"),
+        default: SettingDefault::Unset("all but those that start agents"),
         example: r#"["read_file", "search", "list_dir"]"#,
-        words: "Its tools. Those that have another agent work, spawn_agent and the names of agents, it has only if they \
-                are named here. It never gets one that the agent that asks for it doesn't have.",
+        words: "Its tools. Those that start agents, spawn_agent and the names of agents, it has only if they are \
+                named here. It never gets one that its parent doesn't have.",
         ..field("", "tools")
     },
     Setting {
@@ -280,7 +280,8 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |agent, n| agent.max_retries = Some(small(n)) },
         default: SettingDefault::Unset("as retry.attempts"),
         example: "1",
-        words: "Restarts in a row when it fails. Each goes on where it stopped, and the caller gets the result of the last.",
+        words: "Maximum restarts in a row when it fails. Each continues where it stopped, and the parent gets the \
+                result of the last.",
         ..field("", "max_retries")
     },
     Setting {
@@ -290,15 +291,15 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         },
         default: SettingDefault::Is(r#""normal""#),
         example: r#""high""#,
-        words: "How urgent its work is. When all slots are taken (spawn.max_agents), a high or critical one gets that of the \
-                lowest below it, which goes on later; the others are refused.",
+        words: "Its priority. When all slots are taken (spawn.max_agents), a high or critical one preempts the \
+                lowest below it, which continues later; the others are refused.",
         ..field("", "priority")
     },
     Setting {
         kind: Kind::Time(|agent, ms| agent.ask_timeout_ms = Some(ms)),
         default: SettingDefault::Unset("no limit"),
         example: r#""10m""#,
-        words: "How long the agent that asked waits for it, counted while it has a slot; then it is cancelled.",
+        words: "How long its parent waits for it, counted while it has a slot; then it is cancelled.",
         ..field("", "ask_timeout")
     },
     Setting {
@@ -310,7 +311,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         },
         default: SettingDefault::Is(r#""shared""#),
         example: r#""worktree""#,
-        words: "Where it works: in the folder of the agent that asked, or in a git worktree of its own, on a branch of its own. \
+        words: "Where it works: in its parent's folder, or in a git worktree of its own, on a branch of its own. \
                 Where none can be made, it fails.",
         ..field("", "isolation")
     },
@@ -335,14 +336,14 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Line(|agent, model| agent.judge = Some(model)),
         default: SettingDefault::Unset("as goal.judge and goal.judges, else its own model"),
         example: r#""openai/gpt-6.1-terra""#,
-        words: "The model that judges that. Everything else is as [goal] has it.",
+        words: "The model that judges that. Everything else is as in [goal].",
         ..field("goal", "judge")
     },
     Setting {
         kind: Kind::Count { min: 1, max: u64::MAX, put: |agent, n| agent.budget.tokens = Some(n) },
         default: SettingDefault::Unset("no limit but the run's"),
         example: "200_000",
-        words: "Tokens of all kinds that it and those below it may take, each time it is asked.",
+        words: "Tokens of all kinds that it and its sub-agents may use, each time it is called.",
         ..field("budget", "tokens")
     },
     Setting {
@@ -356,7 +357,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
         kind: Kind::Time(|agent, ms| agent.budget.wall_time_ms = Some(ms)),
         default: SettingDefault::Unset("no limit but the run's"),
         example: r#""20m""#,
-        words: "Time that it may work, counted while it has a slot.",
+        words: "Its working time, counted while it has a slot.",
         ..field("budget", "wall_time")
     },
     Setting {
@@ -364,7 +365,7 @@ pub(crate) const AGENT: &[Setting<Agent>] = &[
             agent.permissions.allow.push(pattern(text)?);
             Ok(())
         }),
-        default: SettingDefault::Unset("what the run's permissions let pass"),
+        default: SettingDefault::Unset("what the run's permissions allow"),
         example: r#"["read_file", "shell(cargo *)"]"#,
         words: "Calls that it may make. Permissions of its own only narrow: of them and those of the run, the more \
                 restrictive counts.",

@@ -152,8 +152,8 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
         kind: Kind::Address(|s, address| s.engine.admin_url = Some(address)),
         default: SettingDefault::Unset("port 9070 of the first host of `url`"),
         example: r#""http://10.0.0.4:9070""#,
-        words: "The engine's admin API: workers announce themselves there, and running effects are stopped by it. It has no \
-                login of its own: only workers and those who run agents may reach it.",
+        words: "The engine's admin API: workers announce themselves there, and running effects are stopped by it. \
+                It has no login of its own: let only workers and operators reach it.",
         ..engine("admin_url")
     },
     Setting {
@@ -181,8 +181,8 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
             "a folder in the state folder of this machine, which is right for one machine only",
         ),
         example: r#""/srv/provost/blobs""#,
-        words: "Where bodies of more than 256 KiB are kept: a folder that all workers and clients see at this path, or a bucket \
-                of an object store, s3://BUCKET/PREFIX.",
+        words: "Where bodies of more than 256 KiB are kept: a folder that all workers and clients have at this \
+                path, or a bucket of an object store, s3://BUCKET/PREFIX.",
         ..engine("blobs")
     },
     Setting {

@@ -110,7 +110,7 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Is(r#""40x120""#),
         example: r#""50x160""#,
-        words: "The rows and columns of a program's window, when no person is attached to it.",
+        words: "The rows and columns of a program's window while no terminal is attached.",
         flag: Some("--size"),
         ..exec("size")
     },
@@ -127,7 +127,8 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.exec.records = truth),
         default: SettingDefault::Is("true"),
         example: "false",
-        words: "Whether what a program shows is recorded, as asciicast in the folder of the runs; `provost replay` plays it.",
+        words: "Whether a program's screen is recorded, as an asciicast in the state folder; `provost replay` \
+                plays it.",
         flag: Some("--no-record"),
         ..exec("record")
     },
@@ -138,7 +139,8 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Is(r#"'ctrl-\'"#),
         example: r#""ctrl-]""#,
-        words: "The key that detaches your terminal from a program, which goes on: ctrl- and a letter or one of \\ ] ^ _.",
+        words: "The key that detaches your terminal from a program, which keeps running: ctrl- and a letter or one \
+                of \\ ] ^ _.",
         from: From::User,
         ..exec("detach_key")
     },
@@ -149,16 +151,16 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("none besides those that any child gets"),
         example: r#"["OPENAI_API_KEY"]"#,
-        words: "Variables that programs get besides, by name: a key that one needs. The lists of all files add up; a \
-                project's file that names one must be trusted first.",
+        words: "Further variables for programs, by name, such as a key that one needs. The lists of all files are \
+                merged; a project's file that names one must be trusted first.",
         ..exec("env")
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.exec.unmetered = truth),
         default: SettingDefault::Is("false"),
         example: "true",
-        words: "Whether programs call models past the gateway, such as with a login of their vendor: a limit of money doesn't \
-                bind them then, and the run says so.",
+        words: "Whether programs may call models without the gateway, such as with a login of their vendor: a \
+                limit of money doesn't apply to them then, and the run says so.",
         flag: Some("--unmetered"),
         // It loosens a limit of money.
         from: From::User,
@@ -168,8 +170,8 @@ pub(crate) const EXEC: &[Setting<Settings>] = &[
         kind: Kind::Choice { of: &["on", "off"], put: |s, word| s.terminal_reports = word == "on" },
         default: SettingDefault::Is(r#""on""#),
         example: r#""off""#,
-        words: "Whether `run`, `flow run`, `exec` and `resume` report how they stand to the terminal that they run in: \
-                program status (OSC 7501), progress (OSC 9;4), title.",
+        words: "Whether `run`, `flow run`, `exec` and `resume` report their status to the terminal that they run \
+                in: program status (OSC 7501), progress (OSC 9;4), title.",
         from: From::User,
         ..Setting::declared("terminal", "reports")
     },

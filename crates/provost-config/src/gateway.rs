@@ -69,7 +69,7 @@ pub(crate) const GATEWAY: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("all models"),
         example: r#"["openai/gpt-6*", "anthropic/claude-opus-5-5"]"#,
-        words: "The models that programs may call, as `provider/model`; a * at the end stands for any rest.",
+        words: "The models that programs may call, as `provider/model`; a * at the end matches any rest.",
         ..gateway("models")
     },
     Setting {
@@ -88,8 +88,8 @@ pub(crate) const GATEWAY: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("providers are called"),
         example: r#""v84pvfktznd9""#,
-        words: "A run recorded with `record`, by its whole id: its answers stand in for the providers, without a key or a \
-            network, and cost nothing. A request that it doesn't have is refused.",
+        words: "A run recorded with `record`, by its whole id: its answers are replayed in place of the \
+            providers', without a key or a network, at no cost. A request that it doesn't have is refused.",
         flag: Some("--replay-calls"),
         ..gateway("replay")
     },

@@ -11,11 +11,10 @@ use super::table::{COUNT_MAX, EFFORTS, TURNS_MAX, effort, small};
 pub(crate) use checks::check;
 
 /// What the table is for.
-pub(crate) const GOAL_WORDS: &str = "What must be confirmed before the agent counts as done. A judge, which is a model that is \
-    asked without tools and knows nothing else, looks at the evidence: what was called and what came of it, the files \
-    that changed, what stop hooks say. It is a heuristic against agents that believe too early that they are done, no \
-    security boundary. Without a condition the judges serve sub-agents: those with a goal of their own, and those that \
-    are given one by spawn_agent.";
+pub(crate) const GOAL_WORDS: &str = "What must be confirmed before the agent counts as done. A judge is a model \
+    that sees only the evidence, and has no tools: the calls and their results, the files that changed, the \
+    results of stop hooks. It is a heuristic against claims that come too early, no security boundary. Without a \
+    condition the judges serve sub-agents: those with a goal of their own, and those that get one by spawn_agent.";
 
 /// Judges that can be named.
 const JUDGES_MAX: u64 = 15;
@@ -99,8 +98,8 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         kind: Kind::Words(|s, words| s.goal.condition = Some(words)),
         default: SettingDefault::Unset("an agent is done when it says so and stop hooks agree"),
         example: r#""cargo test passes and the README describes the new flag""#,
-        words: "What must be true before the agent is done, in words that can be checked against what it did. It is told \
-                them too.",
+        words: "What must be true before the agent is done, so that it can be checked against what the agent did. \
+                The agent gets it too.",
         flag: Some("--goal"),
         ..goal("condition")
     },
@@ -108,7 +107,7 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         kind: Kind::Line(|s, model| put_judges(s, "judge", vec![model])),
         default: SettingDefault::Unset("the agent's own model, unless goal.judges names others"),
         example: r#""openai/gpt-6.1-terra""#,
-        words: "The model that judges, written as agent.model is. One of another provider doesn't confirm its own mistakes. \
+        words: "The model that judges, as in agent.model; better from another provider than the agent's. \
                 goal.judges names several.",
         ..goal("judge")
     },
@@ -134,7 +133,7 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         kind: Kind::Fraction(|s, fraction| s.goal.threshold = Confidence::of(fraction)),
         default: SettingDefault::Is("0.7"),
         example: "0.9",
-        words: "How sure a judge must be, from 0 to 1; a verdict below it counts as not reached.",
+        words: "The confidence that a judge must have, from 0 to 1; a verdict below it counts as not reached.",
         ..goal("threshold")
     },
     Setting {
@@ -148,8 +147,8 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.goal.failures_max = small(n) },
         default: SettingDefault::Is("3"),
         example: "3",
-        words: "Failures in a row to get a verdict of the judges, after which the run is suspended. It never counts \
-                as done because of that.",
+        words: "Failures in a row to get a verdict from the judges, after which the run is suspended. It never \
+                counts as done because of that.",
         ..goal("max_failures")
     },
     Setting {
@@ -171,7 +170,7 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         kind: Kind::Time(|s, ms| s.goal.timeout_ms = ms),
         default: SettingDefault::Is(r#""60s""#),
         example: r#""2m""#,
-        words: "Time that a judge may take for a verdict.",
+        words: "The time limit of a judge's verdict.",
         ..goal("timeout")
     },
     Setting {
@@ -211,8 +210,8 @@ pub(crate) const GOAL: &[Setting<Settings>] = &[
         },
         default: SettingDefault::Is("20"),
         example: "10",
-        words: "Percentage of the run's limits of tokens and money that all judges together may take. What a last verdict \
-                takes is kept back from it, so that a run that a budget ends is still verified.",
+        words: "Percentage of the run's limits of tokens and money that all judges together may use. A last \
+                verdict is reserved, so that a run that reaches its budget is still verified.",
         ..goal("budget_percent")
     },
 ];

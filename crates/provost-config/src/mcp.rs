@@ -172,9 +172,9 @@ pub(crate) const SERVER: &[Setting<McpTable>] = &[
         kind: Kind::Line(|table, command| table.command = Some(command)),
         default: SettingDefault::Unset("it is reached by its url"),
         example: r#""npx""#,
-        words: "The program, which is started when one of its tools is first called, in the folder worked in and in a \
-                sandbox like that of the agents. One that fetches a package, such as npx or uvx, must name its exact \
-                version in args.",
+        words: "The program, which is started when one of its tools is first called, in the workspace and in a \
+                sandbox like that of the agents. One that fetches a package, such as npx or uvx, must name its \
+                exact version in args.",
         ..field("command")
     },
     Setting {
@@ -190,8 +190,8 @@ pub(crate) const SERVER: &[Setting<McpTable>] = &[
         }),
         default: SettingDefault::Unset("none"),
         example: r#"{ GITHUB_TOKEN = "${MCP_GITHUB_TOKEN}" }"#,
-        words: "Variables that it gets besides those that any program beside an agent gets (PATH, HOME, the language, proxies); \
-                ${NAME} stands for the value of a variable of yours.",
+        words: "Variables that it gets in addition to those of any helper program (PATH, HOME, the language, \
+                proxies); ${NAME} is replaced by the value of your variable.",
         ..field("env")
     },
     Setting {

@@ -121,16 +121,16 @@ pub(crate) const SANDBOX: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.sandbox.require = truth),
         default: SettingDefault::Is("true"),
         example: "false",
-        words: "Whether a program isn't started where no sandbox is possible. false: it is started unconfined then, with a \
-                warning.",
+        words: "Whether programs need the sandbox: where none is possible they aren't started. false: they are \
+                started unconfined, with a warning.",
         ..sandbox("require")
     },
     Setting {
         kind: Kind::List(|s, text| add(&mut s.sandbox.write, text)),
         default: SettingDefault::Unset("none"),
         example: r#"["../shared-cache"]"#,
-        words: "Folders and files that may be written besides: absolute, below the home folder with ~/, or relative to the \
-                folder worked in.",
+        words: "Further folders and files that may be written: absolute, below the home folder with ~/, or \
+                relative to the workspace.",
         ..sandbox("write")
     },
     Setting {
@@ -176,17 +176,17 @@ pub(crate) const SANDBOX: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("none"),
         example: r#"["DATABASE_URL"]"#,
-        words: "Environment variables that programs get besides, also where they look like secrets. A project's file that \
-                names any must be trusted first.",
+        words: "Further environment variables for programs, also those that look like secrets. A project's file \
+                that names any must be trusted first.",
         ..sandbox("env")
     },
     Setting {
         kind: Kind::Truth(|s, truth| s.sandbox.hooks = truth),
         default: SettingDefault::Is("true"),
         example: "false",
-        words: "Whether hooks and stop hooks that are commands run in the agent's sandbox too. false: they have your rights, \
-                and so has what the agent writes and they run: a Makefile, a test, a build script. The files that their \
-                commands name can't be written by the agent either way.",
+        words: "Whether hooks and stop hooks that are commands run in the agent's sandbox too. false: they have \
+                your rights, and so have files that the agent writes and they run: a Makefile, a test, a build \
+                script. The files that their commands name can't be written by the agent either way.",
         ..sandbox("hooks")
     },
     Setting {

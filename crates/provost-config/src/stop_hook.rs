@@ -8,11 +8,11 @@ use super::errors::Source;
 use super::item::{Item, Objection};
 
 /// What the list of stop hooks is for.
-pub(crate) const STOP_HOOKS_WORDS: &str = "Commands that must agree before an agent may stop, asked side by side. \
+pub(crate) const STOP_HOOKS_WORDS: &str = "Commands that must agree before an agent may stop, run in parallel. \
     Exit status 0 lets it stop; 3 ends the run; every other status sends it back to work, with what the command \
-    printed as the reason. A check that can't be run (126, 127, killed by a signal) or takes too long sends it back once \
-    and suspends the run as blocked the second time. They run in the workspace with what they need to know as JSON on standard input. The hooks of all files \
-    count.";
+    printed as the reason. A check that can't be run (126, 127, killed by a signal) or takes too long sends it \
+    back once and suspends the run as blocked the second time. They run in the workspace and get JSON on standard \
+    input. The hooks of all files apply.";
 
 /// One hour; a hook is awaited.
 pub(crate) const HOOK_SECS_MAX: u64 = 3_600;
@@ -108,8 +108,8 @@ pub(crate) const STOP_HOOK: &[Setting<StopHook>] = &[
         kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
         default: SettingDefault::Is("600"),
         example: "60",
-        words: "Seconds it may take; a hook that takes longer is ended. Where `budget.wall_time` is shorter than the default, so is \
-                this.",
+        words: "Maximum seconds; a hook that takes longer is ended. Where `budget.wall_time` is shorter than the \
+                default, so is this.",
         ..Setting::declared("", "timeout_secs")
     },
     Setting {
@@ -121,9 +121,9 @@ pub(crate) const STOP_HOOK: &[Setting<StopHook>] = &[
         },
         default: SettingDefault::Is(r#""block""#),
         example: r#""ignore""#,
-        words: "What it means that it fails with a status that is no answer, can't be run, or takes too long. `block`: the \
-                agent may not stop. `ignore`: it holds the agent back only with status 2 or 3, and the outcome says that \
-                it was ignored. Under a goal nothing is ignored.",
+        words: "What happens if it exits with a status that is no answer, can't be run, or takes too long. \
+                `block`: the agent may not stop. `ignore`: only status 2 or 3 blocks the agent, and the outcome \
+                says that it was ignored. Under a goal nothing is ignored.",
         ..Setting::declared("", "on_error")
     },
 ];

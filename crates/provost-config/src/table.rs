@@ -31,22 +31,22 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ),
     (
         "spawn",
-        "How many agents may work at the same time, and how deep they may nest. At a max_agents of 1 \
-         or a max_depth of 0 there are no sub-agents, and no agent is offered a tool that asks for one.",
+        "How many agents may work at the same time, and how deep they may nest. With a max_agents of 1 or a \
+         max_depth of 0 there are no sub-agents, and no agent has a tool that starts one.",
     ),
     (
         "retry",
-        "How agents are restarted that have failed: their program crashed, the model gave no usable answer, or their tool \
-         calls led nowhere. Each goes on in its own conversation, within the same limits. The first agent of a run isn't \
-         restarted; `provost resume` does that.",
+        "Restarts of failed agents: their program crashed, the model gave no usable answer, or their tool calls \
+         were repeated or kept failing. Each continues in its own conversation, within the same limits. The first \
+         agent of a run isn't restarted; `provost resume` does that.",
     ),
     ("goal", GOAL_WORDS),
     ("limits", "When an agent is told that it makes no progress, or is suspended."),
     (
         "permissions",
-        "Which tool calls an agent may make: freely, after approval, or never. A pattern is a tool's name, \
-         alone or with what the call must look like in parentheses. Of those that a call meets, deny counts before ask, \
-         and ask before allow. The lists of all files add up.",
+        "Which tool calls an agent may make: freely, after approval, or never. A pattern is a tool's name, alone \
+         or with a pattern of the call in parentheses. Of those that match a call, deny takes precedence over ask, \
+         and ask over allow. The lists of all files are merged.",
     ),
     ("tools", TOOLS_WORDS),
     ("sandbox", SANDBOX_WORDS),
@@ -111,8 +111,8 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.environment = truth),
         default: SettingDefault::Is("true"),
         example: "false",
-        words: "Whether agents are told before their goal where they work: date, system, git branch, names of files, \
-                programs, limits; at most 1.5 KB.",
+        words: "Whether agents get a description of their environment before the goal: date, system, git branch, \
+                names of files, programs, limits; at most 1.5 KB.",
         ..agent("environment")
     },
     Setting {
@@ -128,16 +128,16 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.project_rules = truth),
         default: SettingDefault::Is("true"),
         example: "false",
-        words: "Whether agents are told before their goal what AGENTS.md says (else CLAUDE.md, else GEMINI.md), of each \
-                folder from the top of the repository down to theirs, and the AGENTS.md beside your own config.toml; \
-                at most 32 KiB.",
+        words: "Whether agents get AGENTS.md (else CLAUDE.md, else GEMINI.md) before the goal, of each folder from \
+                the top of the repository down to theirs, and the AGENTS.md beside your own config.toml; at most \
+                32 KiB.",
         ..agent("project_rules")
     },
     Setting {
         kind: Kind::Count { min: 256, max: 1_000_000, put: |s, n| s.output_tokens_max = Some(small(n)) },
         default: SettingDefault::Unset("what the model allows"),
         example: "8192",
-        words: "Tokens one answer may have; never more than half of the model's window.",
+        words: "Maximum tokens of one answer; never more than half of the model's window.",
         ..agent("output_tokens_max")
     },
     Setting {
@@ -147,8 +147,8 @@ const WORK: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("none"),
         example: r#"["openai/gpt-5"]"#,
-        words: "Models that stand in, in this order, when the one before gives no answer: its provider can't be reached for \
-                longer than limits.model_patience, or refuses the key, the quota or the request.",
+        words: "Models to use instead, in this order, when the one before gives no answer: its provider can't be \
+                reached for longer than limits.model_patience, or refuses the key, the quota or the request.",
         ..agent("fallback_models")
     },
     Setting {
@@ -164,8 +164,9 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 0, max: TURNS_MAX, put: |s, n| s.limits.stuck_turns = small(n) },
         default: SettingDefault::Is("20"),
         example: "20",
-        words: "Turns in a row without measurable progress at which an agent without a goal is suspended as stuck; it is \
-                told before. Turns that only wait don't count. 0 turns it off. With a goal, `goal.stuck_turns` counts.",
+        words: "Turns in a row without measurable progress at which an agent without a goal is suspended as stuck, \
+                after a warning. Turns that only wait don't count. 0 turns it off. With a goal, `goal.stuck_turns` \
+                counts.",
         ..agent("stuck_turns")
     },
     Setting {
@@ -180,8 +181,8 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.block_sleep = truth),
         default: SettingDefault::Is("false"),
         example: "true",
-        words: "Whether `keep_awake` also holds off sleep that is asked for: a closed lid, `systemctl suspend`, a \
-                desktop's timer. Linux only.",
+        words: "Whether `keep_awake` also blocks requested sleep: a closed lid, `systemctl suspend`, a desktop's \
+                timer. Linux only.",
         ..agent("block_sleep")
     },
     Setting {
@@ -206,7 +207,8 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.allow_unpriced = truth),
         default: SettingDefault::Is("false"),
         example: "true",
-        words: "Lets a model whose price isn't known work although money is limited: the limit doesn't bind it then.",
+        words: "Allows a model whose price isn't known although money is limited: its calls then don't count \
+                towards the limit.",
         flag: Some("--allow-unpriced"),
         ..budget("allow_unpriced")
     },
@@ -224,8 +226,8 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 1, max: TURNS_MAX, put: |s, n| s.budget.turns = Some(small(n)) },
         default: SettingDefault::Unset("no limit"),
         example: "100",
-        words: "Turns of all agents together, sub-agents included. Waiting takes none: for consent, a provider, a sub-agent. \
-                Nor do summaries, judges and the final summary.",
+        words: "Turns of all agents together, sub-agents included. Waiting for an approval, a provider or a \
+                sub-agent takes no turn, nor do summaries, judges and the final summary.",
         flag: Some("--max-turns"),
         ..budget("turns")
     },
@@ -241,8 +243,9 @@ const WORK: &[Setting<Settings>] = &[
         kind: Kind::Truth(|s, truth| s.spawn.allow_preempt = truth),
         default: SettingDefault::Is("true"),
         example: "false",
-        words: "Whether an agent of high or critical priority gets the slot of one below it when all are taken. That one \
-                yields at its next check and goes on when a slot comes free; it loses nothing.",
+        words: "Whether an agent of high or critical priority preempts one of lower priority when all slots are \
+                taken. The preempted agent yields at its next check and continues without loss when a slot is \
+                free.",
         ..spawn("allow_preempt")
     },
     Setting {
@@ -260,23 +263,23 @@ const RETRIES: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.retry.attempts_max = small(n) },
         default: SettingDefault::Is("3"),
         example: "1",
-        words: "Restarts in a row of an agent that fails. 0: the first failure counts. `max_retries` of an agent and `retry` \
-                of a step say otherwise for theirs.",
+        words: "Maximum restarts in a row of an agent that fails. 0: no restart. `max_retries` of an agent and \
+                `retry` of a step override it.",
         ..retry("attempts")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.limits.retry.backoff_base_ms = ms),
         default: SettingDefault::Is(r#""1s""#),
         example: r#""5s""#,
-        words: "The longest wait before the first restart; it doubles with each restart in a row. The wait itself is drawn at \
-                random, from nothing up to that.",
+        words: "The longest wait before the first restart; it doubles with each restart in a row. The wait itself \
+                is random, between zero and that.",
         ..retry("backoff_base")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.limits.retry.backoff_max_ms = ms),
         default: SettingDefault::Is(r#""1m""#),
         example: r#""10m""#,
-        words: "No wait before a restart is longer.",
+        words: "The longest wait before any restart.",
         ..retry("backoff_max")
     },
 ];
@@ -291,9 +294,9 @@ const AROUND: &[Setting<Settings>] = &[
         default: SettingDefault::Unset("nothing is imported"),
         example: r#"["claude"]"#,
         words: "Hooks and permissions of other programs, after all others. claude: those of the project's \
-                .claude/settings.json and .claude/settings.local.json; claude-user: those of ~/.claude/settings.json; \
-                claude-plugin:FOLDER: those of a plugin; codex: the hooks of the project's .codex/hooks.json and \
-                .codex/config.toml. What of them can't be taken is told.",
+                .claude/settings.json and .claude/settings.local.json; claude-user: those of \
+                ~/.claude/settings.json; claude-plugin:FOLDER: those of a plugin; codex: the hooks of the \
+                project's .codex/hooks.json and .codex/config.toml. `provost check` lists what can't be imported.",
         ..Setting::declared("hooks", "import")
     },
     Setting {
@@ -303,7 +306,7 @@ const AROUND: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("none"),
         example: r#"["SLACK_WEBHOOK_URL"]"#,
-        words: "Variables that hooks get besides, by name; never a provider's key. A project's file that names one must \
+        words: "Further variables for hooks, by name; never a provider's key. A project's file that names one must \
                 be trusted first.",
         ..Setting::declared("hooks", "env")
     },
@@ -311,7 +314,7 @@ const AROUND: &[Setting<Settings>] = &[
         kind: Kind::Line(|s, model| s.hook_model = Some(model)),
         default: SettingDefault::Unset("the model of the run's agent"),
         example: r#""anthropic/claude-haiku-4-5""#,
-        words: "The model that hooks with a prompt ask, if they name none: a small one is enough. Its calls are charged to \
+        words: "The model of hooks with a prompt that name none: a small one is enough. Its calls are charged to \
                 the run's budget.",
         ..Setting::declared("hooks", "model")
     },

@@ -8,7 +8,7 @@ use crate::sandbox::home_folder;
 use crate::value::variable_name;
 
 /// What `[tools]` is for.
-pub(crate) const TOOLS_WORDS: &str = "What the built-in tools of agents reach besides the workspace.";
+pub(crate) const TOOLS_WORDS: &str = "What the built-in tools of agents can reach besides the workspace.";
 
 const HOME: &str = "~/";
 
@@ -63,10 +63,11 @@ pub(crate) const TOOLS: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("none"),
         example: r#"["../shared", "~/src/library", "/usr/include"]"#,
-        words: "Folders that `read_file`, `search`, `list_dir`, `write_file` and `edit_file` reach besides the workspace, \
-                under the same permissions. Absolute, below `~/`, or relative to the workspace. Elsewhere, reading needs \
-                a permission with the path, such as `read_file(/etc/hosts)`, or approval; files with credentials are \
-                never reached. The lists of all files add up; a project's file that names one must be trusted first.",
+        words: "Folders that `read_file`, `search`, `list_dir`, `write_file` and `edit_file` reach besides the \
+                workspace, under the same permissions. Absolute, below `~/`, or relative to the workspace. \
+                Elsewhere, reading needs a permission with the path, such as `read_file(/etc/hosts)`, or approval; \
+                files with credentials are never reached. The lists of all files are merged; a project's file that \
+                names one must be trusted first.",
         ..tools("roots")
     },
     Setting {
@@ -76,17 +77,17 @@ pub(crate) const TOOLS: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("none besides those that any command inherits"),
         example: r#"["NPM_TOKEN"]"#,
-        words: "Variables that commands of `shell` and `terminal` get besides, by name: one that looks like a secret, or \
-                that isn't handed on otherwise. The lists of all files add up; a project's file that names one must \
-                be trusted first.",
+        words: "Further variables for commands of `shell` and `terminal`, by name: one that looks like a secret, \
+                or that they wouldn't inherit. The lists of all files are merged; a project's file that names one \
+                must be trusted first.",
         ..tools("env")
     },
     Setting {
         kind: Kind::Count { min: 0, max: 1_000_000_000, put: |s, n| s.tools.search_above = n },
         default: SettingDefault::Is("6_000"),
         example: "0",
-        words: "Estimated tokens of the tools of MCP servers above which models see only the names of these tools and \
-                `tool_search`, which gives them those that they look for. 0: always so.",
+        words: "Estimated tokens of the tools of MCP servers above which models see only the names of these tools \
+                and `tool_search`, which loads the tools that they search for. 0: always.",
         ..tools("search_above")
     },
 ];

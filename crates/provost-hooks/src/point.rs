@@ -120,7 +120,7 @@ const NO_TEAMS: &str = "Provost has no teams of agents with shared tasks";
 const NO_SCREEN: &str = "it is about an interactive screen, which an agent under Provost doesn't have";
 const NO_WATCH: &str = "what a run works with is fixed at its start; nothing is watched";
 const NO_WORKTREES: &str = "Provost makes the worktrees of sub-agents itself, with git";
-const NO_ELICITATION: &str = "Provost answers no questions of MCP servers";
+const NO_ELICITATION: &str = "a person answers the questions of MCP servers";
 
 /// Claude Code's events that Provost doesn't support.
 const NOT_IMPLEMENTED: &[(&str, &str)] = &[

@@ -30,7 +30,7 @@
 //! | files, search and shell | [`AgentBuilder::builtin_tools`], with [`allow`](AgentBuilder::allow), [`ask`](AgentBuilder::ask), [`deny`](AgentBuilder::deny) |
 //! | a veto on each call, on each model request, at each turn | [`AgentBuilder::hook`], [`hooks`] |
 //! | tests that must pass before the agent may stop | [`AgentBuilder::check`], [`AgentBuilder::stop_hook`] |
-//! | an agent's end questioned once | [`AgentBuilder::final_check`] |
+//! | one last check of an agent's claim to be done | [`AgentBuilder::final_check`] |
 //! | a judge that verifies the goal | [`AgentBuilder::goal`], [`AgentBuilder::judge`] |
 //! | limits of tokens, money, time and turns | [`Budget`], [`AgentBuilder::budget`] |
 //! | sub-agents | [`SubAgent`] |

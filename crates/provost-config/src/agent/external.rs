@@ -76,7 +76,7 @@ pub(super) const KIND: Setting<Agent> = Setting {
     },
     default: SettingDefault::Is(r#""native""#),
     example: r#""external""#,
-    words: "Whether a model of Provost's answers for it, or an external agent's program (docs/external.md).",
+    words: "Whether it is a native agent on a model, or an external agent's program (docs/external.md).",
     ..field("", "kind")
 };
 
@@ -102,7 +102,7 @@ pub(super) const ARGS: Setting<Agent> = Setting {
 
 pub(super) const PROFILE: Setting<Agent> = Setting {
     kind: Kind::Line(|agent, name| agent.external.profile = Some(name)),
-    default: SettingDefault::Unset("the one that knows the program, else generic"),
+    default: SettingDefault::Unset("the one that matches the program, else generic"),
     example: r#""codex""#,
     words: "The profile that says what the program's screens mean; `provost profile list` lists them.",
     ..field("", "profile")
@@ -115,7 +115,7 @@ pub(super) const CHANNEL: Setting<Agent> = Setting {
     },
     default: SettingDefault::Is(r#""auto""#),
     example: r#""terminal""#,
-    words: "By what the program is driven: its structured stream, the terminal, or auto: the first channel that its \
+    words: "How the program is driven: its structured stream, the terminal, or auto: the first channel that its \
             profile names and that fits.",
     ..field("", "channel")
 };
@@ -146,7 +146,7 @@ pub(super) const ENV: Setting<Agent> = Setting {
     }),
     default: SettingDefault::Unset("none besides those of exec.env"),
     example: r#"["OPENAI_API_KEY"]"#,
-    words: "Variables that the program gets besides, by name.",
+    words: "Further variables for the program, by name.",
     ..field("", "env")
 };
 
@@ -154,7 +154,7 @@ pub(super) const UNMETERED: Setting<Agent> = Setting {
     kind: Kind::Truth(|agent, truth| agent.external.unmetered = Some(truth)),
     default: SettingDefault::Unset("as exec.unmetered"),
     example: "true",
-    words: "Whether the program calls models past the gateway: a limit of money doesn't bind it then.",
+    words: "Whether the program may call models without the gateway: a limit of money doesn't apply to it then.",
     ..field("", "unmetered")
 };
 

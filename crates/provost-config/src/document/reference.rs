@@ -61,7 +61,7 @@ const INTRODUCTION: &str = "<!-- Generated from the declaration of the settings;
 Each layer overrides the ones before it: built-in defaults, the user's file (`provost/config.toml` in the platform's
 configuration folder), the project's file (`provost.toml` in the working directory or the nearest folder above it; or the
 one that `--config` names), environment variables, flags. An empty variable counts as not set. Unknown keys and variables,
-values that can't be, and contradictions are errors. `provost check` shows what counts and where it came from;
+invalid values and contradictions are errors. `provost check` shows the effective settings and where they came from;
 `provost init` writes a commented file; `provost.schema.json` beside this page is the JSON Schema.
 ";
 

@@ -17,19 +17,19 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         }),
         default: SettingDefault::Unset("required, except for an import"),
         example: r#""pre_tool_call""#,
-        words: "When it is asked: session_start, subagent_start, prompt_submit, pre_llm_request, pre_tool_call, spawn, \
-                approval, notification, child_end, post_tool_call, post_tool_success, post_tool_failure, \
+        words: "The hook point: session_start, subagent_start, prompt_submit, pre_llm_request, pre_tool_call, \
+                spawn, approval, notification, child_end, post_tool_call, post_tool_success, post_tool_failure, \
                 post_tool_batch, turn_end, stop, subagent_stop, pre_compact, post_compact, abort, stop_failure, \
-                session_end; or as Claude Code calls it, such as PreToolUse.",
+                session_end; or its name in Claude Code, such as PreToolUse.",
         ..field("event")
     },
     Setting {
         kind: Kind::Line(|hook, text| hook.matcher = Some(text)),
         default: SettingDefault::Unset("everything"),
         example: r#""shell|write_file""#,
-        words: "Which tools it is asked about, by exact names with | between them, or by a regular expression: its \
-                own names and Claude Code's (Bash, Edit) both count. At the session's begin and end, which source or \
-                reason.",
+        words: "The tools it is called for, by exact names with | between them, or by a regular expression: \
+                Provost's names and Claude Code's (Bash, Edit) both match. At the session's start and end, the \
+                source or reason.",
         ..field("matcher")
     },
     Setting {
@@ -37,9 +37,9 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
             hook.condition = Some(pattern(text)?);
             Ok(())
         }),
-        default: SettingDefault::Unset("every call that the matcher lets through"),
+        default: SettingDefault::Unset("every call that the matcher matches"),
         example: r#""shell(git push *)""#,
-        words: "A pattern as in [permissions] that the tool call must meet besides.",
+        words: "A pattern as in [permissions] that the tool call must also match.",
         ..field("if")
     },
     Setting {
@@ -54,7 +54,7 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         kind: Kind::Line(|hook, text| hook.program = Some(text)),
         default: SettingDefault::Unset("one of the other four is set"),
         example: r#""/usr/local/bin/guard""#,
-        words: "A program that is run without a shell; a relative path is one from the project's folder.",
+        words: "A program that is run without a shell; a relative path starts at the project's folder.",
         ..field("program")
     },
     Setting {
@@ -71,23 +71,24 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         kind: Kind::Address(|hook, url| hook.url = Some(url)),
         default: SettingDefault::Unset("one of the other four is set"),
         example: r#""http://127.0.0.1:8080/hook""#,
-        words: "An address that the question is posted to.",
+        words: "An address that gets the hook's input by POST.",
         ..field("url")
     },
     Setting {
         kind: Kind::Words(|hook, text| hook.prompt = Some(text)),
         default: SettingDefault::Unset("one of the other four is set"),
         example: r#""Is this command safe? $ARGUMENTS""#,
-        words: "A question that a model is asked, within the run's budget: it answers {\"ok\": true}, or {\"ok\": false, \
-                \"reason\": …}, which denies. $ARGUMENTS stands for the input as JSON, else it comes at the end.",
+        words: "A question to a model, within the run's budget: it answers {\"ok\": true}, or {\"ok\": false, \
+                \"reason\": …}, which denies. $ARGUMENTS is replaced by the input as JSON, which otherwise comes \
+                at the end.",
         ..field("prompt")
     },
     Setting {
         kind: Kind::Words(|hook, text| hook.agent = Some(text)),
         default: SettingDefault::Unset("one of the other four is set"),
         example: r#""Do the tests cover the change? Read them. $ARGUMENTS""#,
-        words: "The same for a model that may read files first, with those of the agent's tools that only read, in at most \
-                50 calls.",
+        words: "The same, for a model that may read files first, with the agent's read-only tools, in at most 50 \
+                calls.",
         ..field("agent")
     },
     Setting {
@@ -101,15 +102,16 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         kind: Kind::Truth(|hook, truth| hook.continue_on_block = truth),
         default: SettingDefault::Is("false"),
         example: "true",
-        words: "Whether the agent is told of an objection to a call that was made, and goes on; else it is suspended.",
+        words: "Whether the agent goes on, with the reason, after an objection to a call that was made; otherwise \
+                it is suspended.",
         ..field("continue_on_block")
     },
     Setting {
         kind: Kind::Texts(|hook, name, value| hook.headers.push((name, value))),
         default: SettingDefault::Unset("none"),
         example: r#"{ Authorization = "Bearer $HOOK_TOKEN" }"#,
-        words: "Headers of that request. They may name variables as $NAME or ${NAME}; a secret belongs into a \
-                variable, since everything else here stands in the run's log.",
+        words: "Headers of that request. They may name variables as $NAME or ${NAME}; put secrets into variables, \
+                since everything else here is in the run's log.",
         ..field("headers")
     },
     Setting {
@@ -133,8 +135,8 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         kind: Kind::Count { min: 1, max: HOOK_SECS_MAX, put: |hook, n| hook.timeout_secs = n },
         default: SettingDefault::Is("60"),
         example: "10",
-        words: "Seconds it may take; at most what the run may (budget.wall_time), to which the default is shortened. Then it is ended and has given no \
-                answer.",
+        words: "Maximum seconds, at most budget.wall_time, to which the default is shortened. Then it is ended, \
+                which is no answer.",
         ..field("timeout_secs")
     },
     Setting {
@@ -150,15 +152,16 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         },
         default: SettingDefault::Is(r#""provost""#),
         example: r#""claude""#,
-        words: "How it is asked and how its answer is read. provost: exit status 0 lets it pass, 2 says no with standard \
-                output as the reason, 3 ends the run, everything else is no answer. claude: as Claude Code has it. codex: as Codex has it.",
+        words: "The format of its input and answer. provost: exit status 0 continues, 2 denies with standard \
+                output as the reason, 3 ends the run, everything else is no answer. claude: that of Claude Code. \
+                codex: that of Codex.",
         ..field("contract")
     },
     Setting {
         kind: Kind::Truth(|hook, truth| hook.once = truth),
         default: SettingDefault::Is("false"),
         example: "true",
-        words: "Whether it is asked only until it has given its first answer in a session, also over a resume.",
+        words: "Whether it is called only until its first answer in a session, also after a resume.",
         ..field("once")
     },
     Setting {
@@ -174,14 +177,14 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
              can't be run at all",
         ),
         example: r#""deny""#,
-        words: "What it means when it gives no answer: as if it had said no, or as if it had said nothing.",
+        words: "What happens when it gives no answer: deny, or continue without it.",
         ..field("on_failure")
     },
     Setting {
         kind: Kind::Truth(|hook, truth| hook.reminders = Some(truth)),
         default: SettingDefault::Unset("true if its contract is claude or codex, else false"),
         example: "true",
-        words: "Whether it may have the model reminded of something.",
+        words: "Whether it may add text for the model.",
         ..field("reminders")
     },
     Setting {
@@ -202,7 +205,7 @@ pub(crate) const HOOK: &[Setting<Hook>] = &[
         }),
         default: SettingDefault::Unset("none"),
         example: r#"["SLACK_WEBHOOK_URL"]"#,
-        words: "In a [[hooks]] of its own: variables that all hooks get besides, by name, as env in a table [hooks].",
+        words: "In a [[hooks]] of its own: further variables for all hooks, by name, as env in a table [hooks].",
         ..field("env")
     },
 ];

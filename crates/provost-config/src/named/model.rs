@@ -47,9 +47,10 @@ pub(crate) const MODEL: &[Setting<ModelTable>] = &[
         kind: Kind::Count { min: 1_000, max: TOKENS_MAX, put: |table, n| table.window_tokens = Some(n) },
         default: SettingDefault::Unset("as built in, else unknown"),
         example: "128_000",
-        words: "Tokens that fit a request and its answer. A conversation is kept within it: at 70 % of what an answer leaves \
-                of it old results become a line each, at 85 % the model sums up, and a rule shortens what is still too \
-                long. Where it isn't known, that is done when the provider says that a request is too long.",
+        words: "Tokens that fit a request and its answer. A conversation is kept within it, less the output cap: \
+                at 70 % old results become a line each, at 85 % the model writes a summary, and a rule shortens \
+                what is still too long. Where it isn't known, that is done when the provider refuses a request as \
+                too long.",
         ..field("window_tokens")
     },
     Setting {
@@ -60,7 +61,7 @@ pub(crate) const MODEL: &[Setting<ModelTable>] = &[
         },
         default: SettingDefault::Unset("as built in, else 8192, at most a quarter of the window"),
         example: "16_384",
-        words: "Tokens that an answer may have; never more than half of the window.",
+        words: "Maximum tokens of an answer; never more than half of the window.",
         ..field("output_tokens_max")
     },
     Setting {
@@ -95,7 +96,7 @@ pub(crate) const MODEL: &[Setting<ModelTable>] = &[
         kind: Kind::Truth(|table, truth| table.images = Some(truth)),
         default: SettingDefault::Unset("as built in, else false"),
         example: "true",
-        words: "Whether it can be shown pictures.",
+        words: "Whether it supports pictures.",
         ..field("images")
     },
     Setting {

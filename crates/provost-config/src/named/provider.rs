@@ -9,9 +9,9 @@ use super::{Named, PROVIDERS, Table, field, upper};
 use crate::declare::{Kind, Setting, SettingDefault};
 
 /// What the providers' tables are for.
-pub(crate) const PROVIDERS_WORDS: &str = "Where models are reached, by the provider's name: one that is built in \
-    (`provost models` lists them), or your own, which needs a `base_url` and speaks OpenAI's Chat Completions unless \
-    `wire` says otherwise. A project's file may not set any of it: it could send your key elsewhere.";
+pub(crate) const PROVIDERS_WORDS: &str = "Providers of models, by name: a built-in one (`provost models` lists \
+    them), or your own, which needs a `base_url` and uses OpenAI's Chat Completions unless `wire` is set. A \
+    project's file may not set any of it: it could send your key elsewhere.";
 
 /// A provider's table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub(crate) const PROVIDER: &[Setting<ProviderTable>] = &[
         },
         default: SettingDefault::Unset("as built in, else openai-chat"),
         example: r#""openai-chat""#,
-        words: "The format it speaks.",
+        words: "The wire format.",
         ..field("wire")
     },
     Setting {
@@ -112,7 +112,7 @@ pub(crate) const PROVIDER: &[Setting<ProviderTable>] = &[
         },
         default: SettingDefault::Unset("as built in, else max_tokens"),
         example: r#""max_completion_tokens""#,
-        words: "How Chat Completions call the cap on the answer there.",
+        words: "The name of the field for the output cap in its Chat Completions.",
         ..field("output_cap")
     },
     Setting {
@@ -146,7 +146,7 @@ pub(crate) const PROVIDER: &[Setting<ProviderTable>] = &[
         },
         default: SettingDefault::Unset("as built in, else low"),
         example: r#""minimal""#,
-        words: "What Chat Completions call the least effort there.",
+        words: "The name of the least effort in its Chat Completions.",
         ..field("least_effort")
     },
     Setting {
@@ -163,14 +163,14 @@ pub(crate) const PROVIDER: &[Setting<ProviderTable>] = &[
         },
         default: SettingDefault::Unset("as built in, else none"),
         example: r#""reasoning_content""#,
-        words: "The field in which Chat Completions want the model's reasoning back there.",
+        words: "The field in which its Chat Completions take the model's reasoning back.",
         ..field("reasoning_back")
     },
     Setting {
         kind: Kind::Truth(|table, truth| table.stream_options = Some(truth)),
         default: SettingDefault::Unset("as built in, else true"),
         example: "false",
-        words: "Whether Chat Completions take `stream_options` there.",
+        words: "Whether its Chat Completions accept `stream_options`.",
         ..field("stream_options")
     },
 ];

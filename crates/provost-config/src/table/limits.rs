@@ -10,23 +10,23 @@ pub(super) const LIMITS: &[Setting<Settings>] = &[
         kind: Kind::Time(|s, ms| s.limits.model_patience_ms = ms),
         default: SettingDefault::Is(r#""15m""#),
         example: r#""1h""#,
-        words: "How long a model is tried again that gives no answer; then the next of agent.fallback_models is asked, and \
-                after the last the run is suspended.",
+        words: "How long a model that gives no answer is retried; then the next of agent.fallback_models is \
+                called, and after the last the run is suspended.",
         ..limit("model_patience")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.outage_max_ms = ms),
         default: SettingDefault::Is(r#""8h""#),
         example: r#""2h""#,
-        words: "How long a suspended run waits for its provider where no person is at the terminal, and tries it every 5 \
-                minutes or when the provider says; then it exits with status 4. At a terminal it exits at once.",
+        words: "How long a suspended run without a terminal waits for its provider, and retries every 5 minutes or \
+                when the provider says; then it exits with status 4. At a terminal it exits at once.",
         ..limit("outage_max")
     },
     Setting {
         kind: Kind::Time(|s, ms| s.keep_running_max_ms = ms),
         default: SettingDefault::Is(r#""24h""#),
         example: r#""8h""#,
-        words: "How long a service may run at most: a command that an agent keeps running after its run, which needs the \
+        words: "Maximum time of a service: a command that an agent keeps running after its run, which needs the \
                 permission keep_running. Counted while the machine is awake.",
         ..limit("keep_running_max")
     },
@@ -34,7 +34,7 @@ pub(super) const LIMITS: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 0, max: COUNT_MAX, put: |s, n| s.limits.empty_answers_max = small(n) },
         default: SettingDefault::Is("2"),
         example: "2",
-        words: "Times in a row that an empty answer is asked for again; then the run is suspended.",
+        words: "Times in a row that an answer is requested again when it is empty; then the run is suspended.",
         ..limit("empty_answers")
     },
     Setting {
@@ -77,7 +77,7 @@ pub(super) const LIMITS: &[Setting<Settings>] = &[
         kind: Kind::Count { min: 1, max: COUNT_MAX, put: |s, n| s.limits.interruptions_max = small(n) },
         default: SettingDefault::Is("3"),
         example: "3",
-        words: "Interruptions of one turn (a crash, a power cut) after which the run is suspended.",
+        words: "Interruptions of one turn (a crash, a power failure) after which the run is suspended.",
         ..limit("interruptions")
     },
     Setting {

@@ -51,7 +51,7 @@ pub(super) const PERMISSIONS: &[Setting<Settings>] = &[
         kind: Kind::Time(|s, ms| s.permissions.approval_timeout_ms = ms),
         default: SettingDefault::Is(r#""1h""#),
         example: r#""15m""#,
-        words: "How long an approval is waited for.",
+        words: "How long a call waits for an approval.",
         ..permissions("approval_timeout")
     },
     Setting {

@@ -53,9 +53,9 @@ const COMMON: [&str; 6] =
 
 const HEAD: &str = "# Events of hooks with Claude Code's contract
 
-What each event of `contract = \"claude\"` is told and what each answer does, as Provost answers it; `contract = \"codex\"` has
-the same events. The test `the_page_of_events_says_what_the_code_does` of `provost-hooks` makes this page by asking hooks:
-run it with `UPDATE_EXPECT=1` after a change. [Hooks](hooks.md) says when each event comes.
+The input of each event of `contract = \"claude\"`, and the effect of each answer; `contract = \"codex\"` has the same events.
+The test `the_page_of_events_says_what_the_code_does` of `provost-hooks` generates this page by calling hooks: run it with
+`UPDATE_EXPECT=1` after a change. [Hooks](hooks.md) says when each event comes.
 
 Every event has `session_id`, `provost_session`, `transcript_path`, `cwd`, `hook_event_name` and `run_id`; in a sub-agent
 also `agent_id`, `agent_type`, `agent_parent` and `agent_depth`. Ids of sessions and agents are UUIDs; `provost_session` is
@@ -67,9 +67,9 @@ the agent as Provost names it.
 | suspended | the run is suspended |
 | ends | the run ends |
 | to the model | the text is added for the model |
-| noted | it decides nothing; the note is shown to the user and in the log |
-| nothing | it is ignored silently, as the contract has it |
-| no answer | the hook's `on_failure` decides, which lets it pass unless it is set |
+| noted | the answer decides nothing; the note is shown to the user and is in the log |
+| nothing | the answer is ignored silently, as in Claude Code |
+| no answer | the hook's `on_failure` decides; its default is to continue |
 
 ";
 
@@ -169,9 +169,9 @@ async fn section(event: &str) -> String {
             "the same with `impossible: true`",
             judged(event, r#"{"ok":false,"impossible":true}"#, false),
         ));
-        rows.push(("an answer that is none", judged(event, "I think so", false)));
+        rows.push(("an invalid answer", judged(event, "I think so", false)));
     } else {
-        rows.push(("hooks of the types `prompt` and `agent`", "not taken here".to_owned()));
+        rows.push(("hooks of the types `prompt` and `agent`", "not supported here".to_owned()));
     }
     if event == "PermissionRequest" {
         for (what, decision) in [
@@ -204,7 +204,7 @@ async fn the_page_of_events_says_what_the_code_does() {
             Err(unknown) => panic!("{event}: {unknown}"),
         }
     }
-    page.push_str("## Events that Provost doesn't have\n\nA hook of one is named by `provost check`, by `provost trust` and at the start of each run.\n\n| event | why |\n|---|---|\n");
+    page.push_str("## Events that Provost doesn't have\n\n`provost check`, `provost trust` and the start of each run name hooks of these events.\n\n| event | why |\n|---|---|\n");
     page.push_str(&missing);
     expect_file!["../../../../docs/hook-events.md"].assert_eq(&page);
 }
