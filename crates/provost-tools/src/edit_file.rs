@@ -59,7 +59,7 @@ struct Arguments {
     path: String,
     /// What is there now, to the letter.
     old_text: Option<String>,
-    /// What shall be there instead; empty to delete.
+    /// The replacement; empty to delete.
     new_text: Option<String>,
     /// Replace every occurrence. Default false.
     replace_all: Option<bool>,

@@ -36,6 +36,12 @@ struct Work {
     resumes: u32,
 }
 
+impl Work {
+    fn named(&self) -> String {
+        format!("run {} in {}", self.run, self.folder.display())
+    }
+}
+
 impl<'a> Fleet<'a> {
     pub(super) fn new(cluster: &'a Cluster, folder: &Path) -> Self {
         let folder = folder.join("work");
@@ -68,7 +74,10 @@ impl<'a> Fleet<'a> {
                 "completed" => {
                     let lines = self.cluster.must(&["logs", &work.run, "--json"])?;
                     let checked = check(&lines, &work.folder);
-                    self.checked.add(checked.with_context(|| format!("run {}", work.run))?);
+                    if checked.is_err() {
+                        fs::write(work.folder.join("log.jsonl"), &lines)?;
+                    }
+                    self.checked.add(checked.with_context(|| work.named())?);
                 }
                 "running" | "interrupted" => left.push(work),
                 _ if work.resumes < RESUMES_MAX => {
