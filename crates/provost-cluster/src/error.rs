@@ -34,7 +34,7 @@ pub enum ClusterError {
         why: String,
     },
     /// It has another number of nodes, which can't be changed.
-    #[error("the cluster in {} has {has} nodes, not {wanted}", folder.display())]
+    #[error("the cluster in {} has {has} {}, not {wanted}", folder.display(), if *has == 1 { "node" } else { "nodes" })]
     OtherSize {
         /// Its folder.
         folder: PathBuf,

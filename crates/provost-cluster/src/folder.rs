@@ -6,8 +6,8 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::ClusterError;
 use crate::plan::{ClusterPlan, VERSION};
+use crate::{ClusterError, Role};
 
 const PLAN: &str = "cluster.json";
 const LOCK: &str = "lock";
@@ -53,6 +53,28 @@ impl ClusterFolder {
             return Err(damaged(format!("its version is {}, not {VERSION}", plan.version)));
         }
         Ok(Some(plan))
+    }
+
+    /// Whether there is one, also if it can't be read.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.0.join(PLAN).exists()
+    }
+
+    /// The members that were ever started, whatever the plan says: each has a log, and a node a configuration.
+    pub(crate) fn members(&self) -> Result<Vec<(String, Role)>, ClusterError> {
+        let list = || -> io::Result<Vec<(String, Role)>> {
+            let mut members = Vec::new();
+            for entry in fs::read_dir(&self.0)? {
+                let name = entry?.file_name();
+                if let Some(member) = name.to_str().and_then(|name| name.strip_suffix(".log")) {
+                    let is_node = self.0.join(Self::config_name(member)).exists();
+                    members.push((member.to_owned(), if is_node { Role::Node } else { Role::Worker }));
+                }
+            }
+            members.sort_by(|one, other| one.0.cmp(&other.0));
+            Ok(members)
+        };
+        list().map_err(|source| failed("list", &self.0, source))
     }
 
     pub(crate) fn keep_plan(&self, plan: &ClusterPlan) -> Result<(), ClusterError> {

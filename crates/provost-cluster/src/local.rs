@@ -204,15 +204,18 @@ impl LocalCluster {
     /// # Errors
     /// When a process doesn't end.
     pub async fn down(&self, drain: Duration) -> Result<Ended, ClusterError> {
-        let Some(plan) = self.folder.plan()? else { return Ok(Ended::default()) };
+        if !self.folder.0.is_dir() {
+            return Ok(Ended::default());
+        }
         let _lock = self.folder.lock()?;
-        let workers = plan.workers.iter().filter_map(|worker| self.leaving_worker(&worker.name));
-        let workers = workers.collect::<Vec<_>>();
-        let nodes = plan
-            .nodes
-            .iter()
-            .filter_map(|node| Some(Leaving { member: node.name.clone(), process: self.node(&node.name)? }));
-        let nodes = nodes.collect::<Vec<_>>();
+        let (mut workers, mut nodes) = (Vec::new(), Vec::new());
+        for (member, role) in self.folder.members()? {
+            let (found, leaving) = match role {
+                Role::Node => (self.node(&member), &mut nodes),
+                Role::Worker => (self.worker(&member), &mut workers),
+            };
+            leaving.extend(found.map(|process| Leaving { member, process }));
+        }
         let members = workers.iter().chain(&nodes).map(|one| one.member.clone()).collect();
         let mut stubborn = end(workers, drain).await;
         stubborn.extend(end(nodes, NODE_GRACE).await);
@@ -229,7 +232,7 @@ impl LocalCluster {
     /// As [`down`](Self::down), and when a file can't be removed.
     pub async fn remove(&self, drain: Duration) -> Result<Ended, ClusterError> {
         let ended = self.down(drain).await?;
-        if self.folder.plan()?.is_some() {
+        if self.folder.has_plan() {
             self.folder.remove()?;
         }
         Ok(ended)

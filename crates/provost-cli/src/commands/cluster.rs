@@ -228,7 +228,9 @@ fn refusal(error: ClusterError) -> anyhow::Error {
             "`provost cluster down --remove` removes it with its runs; then begin anew"
         }
         ClusterError::PortTaken { .. } => "end that program, or begin anew: `provost cluster down --remove`",
-        ClusterError::Damaged { .. } => "remove its folder, and with it the cluster's runs",
+        ClusterError::Damaged { .. } => {
+            "`provost cluster down --remove` ends the cluster and removes its runs"
+        }
         ClusterError::Died { .. } | ClusterError::NotReady { .. } => {
             "`provost cluster up` tries again; `provost cluster down` ends what runs"
         }

@@ -94,3 +94,16 @@ async fn a_program_that_ignores_the_request_to_end_is_killed() {
     assert_eq!(ended.members, ["node-1"]);
     assert!(!stage.folder.path().join("cluster").exists());
 }
+
+#[tokio::test]
+async fn a_cluster_whose_file_is_damaged_can_be_ended_and_removed() {
+    let stage = Stage::new();
+    stage.up(1, 1).await.expect("it starts");
+    let file = stage.folder.path().join("cluster").join("cluster.json");
+    std::fs::write(file, "{").expect("a file");
+    let error = stage.up(1, 1).await.expect_err("what it is made of isn't known");
+    assert!(matches!(error, ClusterError::Damaged { .. }), "{error}");
+    let ended = stage.cluster.remove(std::time::Duration::ZERO).await.expect("it is ended");
+    assert_eq!(ended.members, ["worker-1", "node-1"]);
+    assert!(!stage.folder.path().join("cluster").exists());
+}
