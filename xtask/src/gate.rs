@@ -33,7 +33,8 @@ pub(crate) fn ci() -> Result<()> {
         must(cargo().arg("clippy").args(BENCHMARKS).args(lints))?;
         must(cargo().arg("clippy").args(OWN_BACKEND).args(lints))
     })?;
-    step("tests", || must(nextest.args(["nextest", "run", "--workspace", "--locked", "--no-fail-fast"])))?;
+    let run = ["nextest", "run", "--profile", "ci", "--workspace", "--locked", "--no-fail-fast"];
+    step("tests", || must(nextest.args(run)))?;
     must(std::process::Command::new(again).arg(AFTER_TESTS).env(TESTS_ARE_BUILT, "1"))
 }
 
