@@ -108,6 +108,12 @@ impl Clock {
         self.output.max(self.input).unwrap_or_default()
     }
 
+    /// Has the kernel sampled at `at`, and from then on at growing intervals.
+    fn sample_soon(&mut self, at: Duration) {
+        self.sample = Some(at);
+        self.sample_pause = SAMPLE_PAUSE;
+    }
+
     fn call(&mut self, at: Duration) {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
@@ -168,7 +174,7 @@ impl Detector {
         self.clock.synchronized =
             self.screen.modes().synchronized.then(|| self.clock.synchronized.unwrap_or(at));
         self.clock.due = Some((at + self.settle()).min(dirty + PAINTING_MAX));
-        self.sample_soon(at);
+        self.clock.sample_soon(at + self.settle());
     }
 
     /// Handles typed input (never replies to queries).
@@ -177,7 +183,7 @@ impl Detector {
         self.clock.input = Some(at);
         self.typed(at, bytes);
         self.clock.call(at + self.settle());
-        self.sample_soon(at);
+        self.clock.sample_soon(at + self.settle());
     }
 
     /// Handles a kernel sample.
@@ -292,11 +298,6 @@ impl Detector {
         Duration::from_millis(self.profile.settle_ms)
     }
 
-    fn sample_soon(&mut self, at: Duration) {
-        self.clock.sample = Some(at + self.settle());
-        self.clock.sample_pause = SAMPLE_PAUSE;
-    }
-
     fn hear(&mut self, at: Duration, signal: Signal) {
         if self.reports == Reports::Ignored {
             return;
@@ -323,7 +324,7 @@ impl Detector {
         let is_quiet = at >= self.clock.output.unwrap_or_default() + self.settle();
         self.clock.dirty = None;
         let mut frame = Frame::of(&self.screen);
-        frame.fresh = self.fresh_row(&frame);
+        frame.fresh = self.search(&frame).fresh_row();
         frame.is_painted_over = self.paint.moves_back;
         frame.is_reordered = self.paint.reorders;
         frame.struck = self.overstrike.rows(&self.screen);

@@ -48,6 +48,7 @@ const AGAIN: &str = "That was not such an object: answer with the JSON object al
 /// A hook that is a model, and what it is asked.
 #[derive(Clone, Copy)]
 pub(super) struct ModelHook<'a> {
+    pub(super) executor: &'a HarnessExecutor,
     pub(super) hook: &'a HookPolicy,
     pub(super) model: &'a HookModel,
     pub(super) question: &'a HookQuestion,
@@ -69,57 +70,55 @@ struct Conversation<'a> {
 /// Why there is no answer.
 struct NoAnswer(HookDecision);
 
-impl HarnessExecutor {
+impl ModelHook<'_> {
     /// Asks the model within the hook's timeout.
-    pub(super) async fn ask_model(&self, asked: ModelHook<'_>, cancel: &CancellationToken) -> HookAnswer {
+    pub(super) async fn ask(self, cancel: &CancellationToken) -> HookAnswer {
         let stop = cancel.child_token();
-        let late = self.deps.clock.sleep(Duration::from_millis(asked.hook.timeout_ms));
-        let mut answer = pin!(self.answered(asked, &stop));
+        let clock = &self.executor.deps.clock;
+        let late = clock.sleep(Duration::from_millis(self.hook.timeout_ms));
+        let mut answer = pin!(self.answered(&stop));
         tokio::select! {
             biased;
             answer = &mut answer => return answer,
             () = late => stop.cancel(),
         }
         // The call in flight reports its usage, and is charged. An answer is too late.
-        let ended = self.deps.clock.sleep(ENDING_MAX.saturating_mul(2));
+        let ended = clock.sleep(ENDING_MAX.saturating_mul(2));
         tokio::select! {
             biased;
             _ = &mut answer => {}
             () = ended => {}
         }
-        HookAnswer::only(HookDecision::TimedOut(asked.hook.timeout_ms))
+        HookAnswer::only(HookDecision::TimedOut(self.hook.timeout_ms))
     }
 
-    async fn answered(&self, asked: ModelHook<'_>, stop: &CancellationToken) -> HookAnswer {
-        match self.conversed(asked, stop).await {
+    async fn answered(self, stop: &CancellationToken) -> HookAnswer {
+        match self.conversed(stop).await {
             Ok(answer) => answer,
             Err(NoAnswer(decision)) => HookAnswer::only(decision),
         }
     }
 
-    async fn conversed(
-        &self,
-        asked: ModelHook<'_>,
-        stop: &CancellationToken,
-    ) -> Result<HookAnswer, NoAnswer> {
-        let programs = &self.deps.hook_programs;
-        let prompt = programs.prompt(asked.hook, asked.question, asked.point).map_err(failed)?;
-        let session = session_of(asked.question);
-        let opening = self.known.opening(self.backend(), session).await;
+    async fn conversed(self, stop: &CancellationToken) -> Result<HookAnswer, NoAnswer> {
+        let Self { executor, hook, question, point, .. } = self;
+        let programs = &executor.deps.hook_programs;
+        let prompt = programs.prompt(hook, question, point).map_err(failed)?;
+        let session = session_of(question);
+        let opening = executor.known.opening(executor.backend(), session).await;
         let opening = opening.map_err(|error| broken(error.to_string()))?;
-        let mut talk = Conversation::begin(asked, &opening, prompt);
+        let mut talk = Conversation::begin(self, &opening, prompt);
         let mut unreadable = 0;
         for _ in 0..CALLS_MAX {
-            let answer = self.called(&talk, stop).await?;
+            let answer = talk.call(stop).await?;
             let calls = calls_of(&answer.content);
             if !calls.is_empty() && !talk.tools.is_empty() {
                 talk.note(Role::Assistant, answer.content.into_iter().map(Part::Block).collect());
-                let results = self.results_of(&talk, &opening, calls, stop).await;
+                let results = talk.results_of(&opening, calls, stop).await;
                 talk.note(Role::User, results);
                 continue;
             }
             let text = text_of(&answer.content);
-            let said = programs.read(asked.hook, asked.question, asked.point, &text);
+            let said = programs.read(hook, question, point, &text);
             unreadable += 1;
             if said.decision.failure().is_none() || unreadable >= UNREADABLE_MAX {
                 return Ok(said);
@@ -127,130 +126,6 @@ impl HarnessExecutor {
             talk.ask_again(text);
         }
         Err(failed(format!("no answer in {CALLS_MAX} calls of its model")))
-    }
-
-    /// One call: budget, answer, charge.
-    async fn called(&self, talk: &Conversation<'_>, stop: &CancellationToken) -> Result<Answer, NoAnswer> {
-        let policy = &talk.asked.model.model;
-        let model = self.deps.models.get(&policy.name).map_err(|error| broken(error.to_string()))?;
-        let request = talk.external_request();
-        let id = request.call.request.clone();
-        let (call, output_tokens_max) = match self.grant(talk.session, talk.asked.since, request, stop).await
-        {
-            Grant::Granted { call, output_tokens_max } => (call, output_tokens_max),
-            Grant::Exhausted(exhausted) => {
-                return Err(failed(format!("there is no budget left for it ({exhausted})")));
-            }
-            Grant::Unpriced => {
-                let why = "money is limited, and the price of its model isn't known";
-                return Err(failed(format!("{why}: {}", policy.name)));
-            }
-            Grant::Stopped => return Err(failed("cancelled".to_owned())),
-        };
-        let started = self.deps.clock.monotonic();
-        let request = talk.request(call, output_tokens_max);
-        let mut asked = pin!(answer_of(&**model, request, &Unheard, stop));
-        let answer = tokio::select! {
-            biased;
-            answer = &mut asked => Some(answer),
-            () = async { stop.cancelled().await; self.deps.clock.sleep(ENDING_MAX).await } => None,
-        };
-        let (mut result, answer) = match answer {
-            Some(Ok(answer)) => {
-                let result = ExternalCallResult::new(id, ExternalCallEnd::Answered);
-                let tools = requested(&answer.content);
-                (ExternalCallResult { usage: answer.usage, cost: answer.cost, tools, ..result }, Ok(answer))
-            }
-            Some(Err(failure)) => {
-                let (class, message) = (failure.class, failure.message);
-                let end = match class {
-                    ErrorClass::Aborted => ExternalCallEnd::Aborted,
-                    class => ExternalCallEnd::Failed { class, message: message.clone() },
-                };
-                let result = ExternalCallResult::new(id, end);
-                let (status, request_id) = (failure.status, failure.request_id);
-                let result = ExternalCallResult { usage: failure.usage, status, request_id, ..result };
-                (result, Err(failed(format!("its model {}: {message}", class.words()))))
-            }
-            None => {
-                let result = ExternalCallResult::new(id, ExternalCallEnd::Aborted);
-                let result = ExternalCallResult { usage: Usage::unconfirmed(), ..result };
-                (result, Err(failed("cancelled".to_owned())))
-            }
-        };
-        result.duration_ms = self.deps.clock.monotonic().since_ms(started);
-        self.settle_beside(talk.session, result).await;
-        answer.and_then(usable)
-    }
-
-    /// The results of the calls that a model made.
-    async fn results_of(
-        &self,
-        talk: &Conversation<'_>,
-        opening: &Opening,
-        calls: Vec<ToolCall>,
-        stop: &CancellationToken,
-    ) -> Vec<Part> {
-        let mut results = Vec::with_capacity(calls.len());
-        for call in calls {
-            let (output, is_error) = self.read_with(talk, opening, &call, stop).await;
-            results.push(Part::ToolResult {
-                call: call.id,
-                tool: call.name,
-                output,
-                images: Vec::new(),
-                is_error,
-            });
-        }
-        results
-    }
-
-    /// What a tool answers, and whether that is an error: within the agent's permissions, as far as they need no
-    /// approval.
-    async fn read_with(
-        &self,
-        talk: &Conversation<'_>,
-        opening: &Opening,
-        call: &ToolCall,
-        stop: &CancellationToken,
-    ) -> (String, bool) {
-        let tool = talk.tools.iter().find(|tool| tool.name == call.name);
-        let Some(tool) = tool.filter(|_| call.malformed.is_none()) else {
-            return (format!("There is no tool `{}` for these arguments.", call.name), true);
-        };
-        let permissions = &opening.permissions;
-        if permissions.concern(&call.name, &call.input) {
-            let ruling = permissions.judge(&call.name, &call.input);
-            if ruling.permission != Permission::Allow {
-                return (format!("Not permitted: {}", ruling.why), true);
-            }
-        }
-        let run = ToolRun {
-            outside: false,
-            session: talk.session,
-            call: call.id.clone(),
-            tool: call.name.clone(),
-            input: call.input.clone(),
-            timeout_ms: talk.asked.hook.timeout_ms,
-            limit_ms: None,
-            output_bytes_max: tool.output_bytes_max,
-            memory: None,
-            scripts: None,
-            roots: opening.policy.permissions.roots.clone(),
-            granted: permissions.read_outside(&call.name, &call.input),
-            rules: None,
-            looks_before: false,
-            looks_at_workspace: false,
-            answer: None,
-        };
-        let id = EffectId { actor: talk.session.into(), seq: talk.asked.since };
-        let output = self.made(id, &run, opening, stop).await;
-        let text = self.deps.redactor.redact_cut(&output.text).into_owned();
-        let text = match cut_middle(&text, run.output_bytes_max) {
-            Some(cut) => cut.with_note(None),
-            None => text,
-        };
-        (text, output.status != ToolStatus::Ok)
     }
 }
 
@@ -281,6 +156,129 @@ impl<'a> Conversation<'a> {
         let said = if text.trim().is_empty() { "(nothing)".to_owned() } else { text };
         self.note(Role::Assistant, vec![Part::Block(Block::Text(said))]);
         self.note(Role::User, vec![Part::Block(Block::Text(AGAIN.to_owned()))]);
+    }
+
+    /// One call: budget, answer, charge.
+    async fn call(&self, stop: &CancellationToken) -> Result<Answer, NoAnswer> {
+        let ModelHook { executor, model, since, .. } = self.asked;
+        let policy = &model.model;
+        let model = executor.deps.models.get(&policy.name).map_err(|error| broken(error.to_string()))?;
+        let request = self.external_request();
+        let id = request.call.request.clone();
+        let (call, output_tokens_max) = match executor.grant(self.session, since, request, stop).await {
+            Grant::Granted { call, output_tokens_max } => (call, output_tokens_max),
+            Grant::Exhausted(exhausted) => {
+                return Err(failed(format!("there is no budget left for it ({exhausted})")));
+            }
+            Grant::Unpriced => {
+                let why = "money is limited, and the price of its model isn't known";
+                return Err(failed(format!("{why}: {}", policy.name)));
+            }
+            Grant::Stopped => return Err(failed("cancelled".to_owned())),
+        };
+        let started = executor.deps.clock.monotonic();
+        let request = self.request(call, output_tokens_max);
+        let mut asked = pin!(answer_of(&**model, request, &Unheard, stop));
+        let answer = tokio::select! {
+            biased;
+            answer = &mut asked => Some(answer),
+            () = async { stop.cancelled().await; executor.deps.clock.sleep(ENDING_MAX).await } => None,
+        };
+        let (mut result, answer) = match answer {
+            Some(Ok(answer)) => {
+                let result = ExternalCallResult::new(id, ExternalCallEnd::Answered);
+                let tools = requested(&answer.content);
+                (ExternalCallResult { usage: answer.usage, cost: answer.cost, tools, ..result }, Ok(answer))
+            }
+            Some(Err(failure)) => {
+                let (class, message) = (failure.class, failure.message);
+                let end = match class {
+                    ErrorClass::Aborted => ExternalCallEnd::Aborted,
+                    class => ExternalCallEnd::Failed { class, message: message.clone() },
+                };
+                let result = ExternalCallResult::new(id, end);
+                let (status, request_id) = (failure.status, failure.request_id);
+                let result = ExternalCallResult { usage: failure.usage, status, request_id, ..result };
+                (result, Err(failed(format!("its model {}: {message}", class.words()))))
+            }
+            None => {
+                let result = ExternalCallResult::new(id, ExternalCallEnd::Aborted);
+                let result = ExternalCallResult { usage: Usage::unconfirmed(), ..result };
+                (result, Err(failed("cancelled".to_owned())))
+            }
+        };
+        result.duration_ms = executor.deps.clock.monotonic().since_ms(started);
+        executor.settle_beside(self.session, result).await;
+        answer.and_then(usable)
+    }
+
+    /// The results of the calls that a model made.
+    async fn results_of(
+        &self,
+        opening: &Opening,
+        calls: Vec<ToolCall>,
+        stop: &CancellationToken,
+    ) -> Vec<Part> {
+        let mut results = Vec::with_capacity(calls.len());
+        for call in calls {
+            let (output, is_error) = self.read_with(opening, &call, stop).await;
+            results.push(Part::ToolResult {
+                call: call.id,
+                tool: call.name,
+                output,
+                images: Vec::new(),
+                is_error,
+            });
+        }
+        results
+    }
+
+    /// What a tool answers, and whether that is an error: within the agent's permissions, as far as they need no
+    /// approval.
+    async fn read_with(
+        &self,
+        opening: &Opening,
+        call: &ToolCall,
+        stop: &CancellationToken,
+    ) -> (String, bool) {
+        let tool = self.tools.iter().find(|tool| tool.name == call.name);
+        let Some(tool) = tool.filter(|_| call.malformed.is_none()) else {
+            return (format!("There is no tool `{}` for these arguments.", call.name), true);
+        };
+        let permissions = &opening.permissions;
+        if permissions.concern(&call.name, &call.input) {
+            let ruling = permissions.judge(&call.name, &call.input);
+            if ruling.permission != Permission::Allow {
+                return (format!("Not permitted: {}", ruling.why), true);
+            }
+        }
+        let run = ToolRun {
+            outside: false,
+            session: self.session,
+            call: call.id.clone(),
+            tool: call.name.clone(),
+            input: call.input.clone(),
+            timeout_ms: self.asked.hook.timeout_ms,
+            limit_ms: None,
+            output_bytes_max: tool.output_bytes_max,
+            memory: None,
+            scripts: None,
+            roots: opening.policy.permissions.roots.clone(),
+            granted: permissions.read_outside(&call.name, &call.input),
+            rules: None,
+            looks_before: false,
+            looks_at_workspace: false,
+            answer: None,
+        };
+        let id = EffectId { actor: self.session.into(), seq: self.asked.since };
+        let executor = self.asked.executor;
+        let output = executor.made(id, &run, opening, stop).await;
+        let text = executor.deps.redactor.redact_cut(&output.text).into_owned();
+        let text = match cut_middle(&text, run.output_bytes_max) {
+            Some(cut) => cut.with_note(None),
+            None => text,
+        };
+        (text, output.status != ToolStatus::Ok)
     }
 
     /// What the call asks the run for.

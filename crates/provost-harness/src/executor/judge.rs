@@ -9,6 +9,7 @@ use provost_event::{ErrorClass, JudgeAnswer, ModelPolicy, SupervisorError, Usage
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
+use super::stop::evidence;
 use crate::session_cache::Opening;
 use crate::supervisor::{Sources, gather};
 use crate::{GoalSupervisor, Inquiry, Judgement};
@@ -33,7 +34,7 @@ impl HarnessExecutor {
             Err(error) => return (failed(ErrorClass::Storage, error.to_string()), String::new()),
         };
         let judgement = self.judgement(call, &opening, cancel).await;
-        let evidence = if cancel.is_cancelled() { String::new() } else { self.evidence(&opening).await };
+        let evidence = if cancel.is_cancelled() { String::new() } else { evidence(&opening).await };
         (judgement, evidence)
     }
 

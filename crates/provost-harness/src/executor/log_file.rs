@@ -104,49 +104,6 @@ impl HarnessExecutor {
     pub(super) fn hook_files(&self, run: RunId) -> Option<PathBuf> {
         Some(self.deps.transcripts.as_deref()?.join(run.to_string()))
     }
-
-    /// Writes the session's log for hooks; `None` if it isn't configured or fails.
-    async fn write_log_file(&self, session: SessionId, contract: HookContract) -> Option<PathBuf> {
-        let folder = self.hook_files(session.run)?.join(folder_of(contract));
-        let name = self.deps.hook_programs.session_name(contract, session);
-        let path = folder.join(format!("{name}.jsonl"));
-        match self.extend_log_file(session, contract, &path).await {
-            Ok(()) => Some(path),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "the transcript for hooks can't be written");
-                None
-            }
-        }
-    }
-
-    async fn extend_log_file(
-        &self,
-        session: SessionId,
-        contract: HookContract,
-        path: &Path,
-    ) -> io::Result<()> {
-        let file = self.known.log_file(session, contract);
-        let mut attempts = 0;
-        loop {
-            let after = file.written().through;
-            let read = read_conversation(self.backend(), session, after, BATCH).await;
-            let records = read.map_err(io::Error::other)?;
-            if records.is_empty() {
-                return Ok(());
-            }
-            let programs = self.deps.hook_programs.clone();
-            let (file, path) = (file.clone(), path.to_owned());
-            let begin = move || programs.transcript(contract, session);
-            let is_done = tokio::task::spawn_blocking(move || file.extend(&path, &records, begin)).await??;
-            if is_done {
-                continue;
-            }
-            attempts += 1;
-            if attempts >= ATTEMPTS_MAX {
-                return Err(io::Error::other("another process changes it"));
-            }
-        }
-    }
 }
 
 /// The paths of one session's log, by contract. A file is written when a hook of its contract is called first.
@@ -188,12 +145,50 @@ impl<'a> Informed<'a> {
         if root == self.session || !contract.is_foreign() {
             return None;
         }
-        self.roots.of(contract).get_or_init(|| self.executor.write_log_file(root, contract)).await.clone()
+        self.roots.of(contract).get_or_init(|| self.write(root, contract)).await.clone()
+    }
+
+    /// Writes the session's log for hooks; `None` if it isn't configured or fails.
+    async fn write(&self, session: SessionId, contract: HookContract) -> Option<PathBuf> {
+        let folder = self.executor.hook_files(session.run)?.join(folder_of(contract));
+        let name = self.executor.deps.hook_programs.session_name(contract, session);
+        let path = folder.join(format!("{name}.jsonl"));
+        match self.extend(session, contract, &path).await {
+            Ok(()) => Some(path),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "the transcript for hooks can't be written");
+                None
+            }
+        }
+    }
+
+    async fn extend(&self, session: SessionId, contract: HookContract, path: &Path) -> io::Result<()> {
+        let file = self.executor.known.log_file(session, contract);
+        let mut attempts = 0;
+        loop {
+            let after = file.written().through;
+            let read = read_conversation(self.executor.backend(), session, after, BATCH).await;
+            let records = read.map_err(io::Error::other)?;
+            if records.is_empty() {
+                return Ok(());
+            }
+            let programs = self.executor.deps.hook_programs.clone();
+            let (file, path) = (file.clone(), path.to_owned());
+            let begin = move || programs.transcript(contract, session);
+            let is_done = tokio::task::spawn_blocking(move || file.extend(&path, &records, begin)).await??;
+            if is_done {
+                continue;
+            }
+            attempts += 1;
+            if attempts >= ATTEMPTS_MAX {
+                return Err(io::Error::other("another process changes it"));
+            }
+        }
     }
 
     /// The path of the log, in its state at the first call.
     pub(super) async fn path(&self, contract: HookContract) -> Option<PathBuf> {
-        let write = || self.executor.write_log_file(self.session, contract);
+        let write = || self.write(self.session, contract);
         self.paths.of(contract).get_or_init(write).await.clone()
     }
 }
@@ -219,8 +214,8 @@ impl HookPrograms for Informed<'_> {
         };
         match &hook.program {
             Some(HookProgram::Model(model)) => {
-                let asked = ModelHook { hook, model, question: &question, point, since: self.asked };
-                self.executor.ask_model(asked, cancel).await
+                let (executor, since) = (self.executor, self.asked);
+                ModelHook { executor, hook, model, question: &question, point, since }.ask(cancel).await
             }
             _ => self.executor.deps.hook_programs.ask(hook, &question, point, cancel).await,
         }

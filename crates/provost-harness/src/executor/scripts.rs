@@ -10,6 +10,7 @@ use provost_event::{HookTrigger, Json, NamedScript};
 
 use super::HarnessExecutor;
 use super::links::{cleaned, real};
+use crate::harness::LiveTools;
 use crate::session_cache::Opening;
 
 /// Maximum bytes of a script; a longer one isn't bound, like an unreadable one.
@@ -29,14 +30,14 @@ impl HarnessExecutor {
         let CallDetails { tool, input, memory, .. } = details;
         let names = scripts_named(tool, input)?;
         let opening = self.known.opening(self.backend(), hook_call.session).await.ok()?;
-        Some(self.look_at(&tool.name, memory.as_ref(), names, &opening).await)
+        Some(look_at(&self.tools, &tool.name, memory.as_ref(), names, &opening).await)
     }
 
     /// Why an approved call isn't made any more: a script that it names has changed.
     pub(super) async fn no_longer_agreed(&self, run: &ToolRun, opening: &Opening) -> Option<String> {
         let agreed = run.scripts.as_ref()?;
         let names = scripts_named(&opening.tool_identity(&run.tool), &run.input).unwrap_or_default();
-        let now = self.look_at(&run.tool, run.memory.as_ref(), names, opening).await;
+        let now = look_at(&self.tools, &run.tool, run.memory.as_ref(), names, opening).await;
         let what = differences(agreed, &now);
         (!what.is_empty()).then(|| {
             format!(
@@ -46,19 +47,19 @@ impl HarnessExecutor {
             )
         })
     }
+}
 
-    async fn look_at(
-        &self,
-        tool: &str,
-        memory: Option<&Json>,
-        names: ScriptNames,
-        opening: &Opening,
-    ) -> Vec<NamedScript> {
-        let folder = self.tools.get(tool).and_then(|tool| tool.folder(memory));
-        let workspace = opening.workspace.clone();
-        let looked = tokio::task::spawn_blocking(move || look(&workspace, folder, &names)).await;
-        looked.unwrap_or_default()
-    }
+async fn look_at(
+    tools: &LiveTools,
+    tool: &str,
+    memory: Option<&Json>,
+    names: ScriptNames,
+    opening: &Opening,
+) -> Vec<NamedScript> {
+    let folder = tools.get(tool).and_then(|tool| tool.folder(memory));
+    let workspace = opening.workspace.clone();
+    let looked = tokio::task::spawn_blocking(move || look(&workspace, folder, &names)).await;
+    looked.unwrap_or_default()
 }
 
 /// The changes of the approved scripts, in words.

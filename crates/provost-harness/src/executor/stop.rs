@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -33,13 +33,6 @@ const ENDING_MAX: Duration = Duration::from_secs(15);
 /// How long hooks that may wake the agent are waited for where the run has no time limit.
 const WAKING_MAX: Duration = Duration::from_secs(3_600);
 
-/// What binds a stop hook besides its own time limit.
-#[derive(Clone, Copy)]
-struct StopHookBounds<'a> {
-    limit: Option<Duration>,
-    confinement: &'a Confinement,
-}
-
 impl HarnessExecutor {
     /// Calls all hooks in parallel and waits for each within its time limit.
     pub(super) async fn check_stop(
@@ -56,101 +49,105 @@ impl HarnessExecutor {
                 return StopCheckResult { reports, evidence: String::new() };
             }
         };
-        let evidence = self.evidence(&opening).await;
+        let evidence = evidence(&opening).await;
         let informed = Informed::new(self, check.session, id.seq);
-        let (mut reports, more) = join(
-            self.ask_handlers(check, &opening, &informed, cancel),
-            self.ask_programs(check, &opening, &informed, cancel),
-        )
-        .await;
+        let hooks = StopHooks {
+            executor: self,
+            check,
+            opening: &opening,
+            informed: &informed,
+            confinement: OnceLock::new(),
+            cancel,
+        };
+        let (mut reports, more) = join(hooks.ask_handlers(), hooks.ask_programs()).await;
         reports.extend(more);
         let objects = |report: &HookReport| {
             matches!(report.decision, HookDecision::Deny(_) | HookDecision::Pause(_) | HookDecision::Abort(_))
         };
         if !reports.iter().any(objects) {
-            self.hear_waking(check, cancel).await;
+            hooks.wait_for_waking().await;
         }
         StopCheckResult { reports, evidence }
     }
+}
 
-    /// Waits for hooks that run beside the turn and may wake the agent: what they object to is heard before it ends.
-    async fn hear_waking(&self, check: &StopCheck, cancel: &CancellationToken) {
-        let time = check.limit_ms.map_or(WAKING_MAX, Duration::from_millis);
+pub(super) async fn evidence(opening: &Opening) -> String {
+    let workspace = opening.workspace.clone();
+    tokio::task::spawn_blocking(move || fingerprint(&workspace)).await.unwrap_or_default()
+}
+
+/// The hooks that are asked whether an agent may stop, and what is known of the question.
+struct StopHooks<'a> {
+    executor: &'a HarnessExecutor,
+    check: &'a StopCheck,
+    opening: &'a Opening,
+    informed: &'a Informed<'a>,
+    confinement: OnceLock<Confinement>,
+    cancel: &'a CancellationToken,
+}
+
+impl StopHooks<'_> {
+    fn point(&self) -> HookPoint {
+        HookPoint::stop(self.opening.agent.parent)
+    }
+
+    fn confinement(&self) -> Confinement {
+        let confinement = || self.executor.hooks_confinement(self.check.session, self.opening, None);
+        self.confinement.get_or_init(confinement).clone()
+    }
+
+    /// Waits for hooks that run beside the turn and may wake the agent: what they object to counts before it ends.
+    async fn wait_for_waking(&self) {
+        let time = self.check.limit_ms.map_or(WAKING_MAX, Duration::from_millis);
+        let deps = &self.executor.deps;
         tokio::select! {
             biased;
-            () = cancel.cancelled() => {}
-            () = self.deps.hook_programs.waking_over(check.session) => {}
-            () = self.deps.clock.sleep(time) => {}
+            () = self.cancel.cancelled() => {}
+            () = deps.hook_programs.waking_over(self.check.session) => {}
+            () = deps.clock.sleep(time) => {}
         }
     }
 
     /// Calls the hooks that can only be stop hooks.
-    async fn ask_handlers(
-        &self,
-        check: &StopCheck,
-        opening: &Opening,
-        informed: &Informed<'_>,
-        cancel: &CancellationToken,
-    ) -> Vec<HookReport> {
-        let hooks = &opening.policy.stop_hooks;
+    async fn ask_handlers(&self) -> Vec<HookReport> {
+        let hooks = &self.opening.policy.stop_hooks;
         if hooks.is_empty() {
             return Vec::new();
         }
-        let context = stop_context(check, opening, informed.path(HookContract::Provost).await);
-        let limit = check.limit_ms.map(Duration::from_millis);
-        let point = HookPoint::stop(opening.agent.parent);
-        let confinement = self.hooks_confinement(check.session, opening, None);
+        let transcript = self.informed.path(HookContract::Provost).await;
+        let context = stop_context(self.check, self.opening, transcript);
+        let clock = &self.executor.deps.clock;
         let asked = hooks.iter().map(async |hook| {
-            let started = self.deps.clock.monotonic();
-            let bounds = StopHookBounds { limit, confinement: &confinement };
-            let verdict = self.ask(hook, &context, bounds, cancel).await;
-            let duration_us = self.deps.clock.monotonic().since_ms(started).saturating_mul(1_000);
-            HookReport { duration_us, ..HookReport::new(&hook.name, point, verdict) }
+            let started = clock.monotonic();
+            let verdict = self.ask(hook, &context).await;
+            let duration_us = clock.monotonic().since_ms(started).saturating_mul(1_000);
+            HookReport { duration_us, ..HookReport::new(&hook.name, self.point(), verdict) }
         });
         join_all(asked).await
     }
 
     /// Calls hooks of [`HookPoint::Stop`], or of a sub-agent's stop, which are programs.
-    async fn ask_programs(
-        &self,
-        check: &StopCheck,
-        opening: &Opening,
-        informed: &Informed<'_>,
-        cancel: &CancellationToken,
-    ) -> Vec<HookReport> {
+    async fn ask_programs(&self) -> Vec<HookReport> {
+        let Self { executor, check, opening, .. } = *self;
         let hooks = &opening.policy.hooks;
-        let point = HookPoint::stop(opening.agent.parent);
-        if !hooks.iter().any(|hook| hook.point == point) {
+        if !hooks.iter().any(|hook| hook.point == self.point()) {
             return Vec::new();
         }
         let place = HookPlace {
-            folder: self.current_folder(check.shell.as_ref(), opening),
-            confinement: self.hooks_confinement(check.session, opening, None),
+            folder: executor.current_folder(check.shell.as_ref(), opening),
+            confinement: self.confinement(),
             env_file: None,
         };
         let question = question(HookQuestionTrigger::Stop(check.clone()), opening, place, Vec::new());
-        let heard = self.dispatch(hooks, informed, &question, cancel).everybody().await;
-        heard.into_iter().map(|(hook, report)| at_stop(hook, report)).collect()
+        let answers = executor.dispatch(hooks, self.informed, &question, self.cancel).everybody().await;
+        answers.into_iter().map(|(hook, report)| at_stop(hook, report)).collect()
     }
 
-    pub(super) async fn evidence(&self, opening: &Opening) -> String {
-        let workspace = opening.workspace.clone();
-        tokio::task::spawn_blocking(move || fingerprint(&workspace)).await.unwrap_or_default()
-    }
-
-    async fn ask(
-        &self,
-        hook: &StopHookPolicy,
-        context: &StopHookContext,
-        bounds: StopHookBounds<'_>,
-        cancel: &CancellationToken,
-    ) -> StopHookVerdict {
+    async fn ask(&self, hook: &StopHookPolicy, context: &StopHookContext) -> StopHookVerdict {
         let timeout = Duration::from_millis(hook.timeout_ms);
         let span = span!("stop_hook.call", hook = hook.name, decision = Empty);
-        let verdict = match self.handler(hook, timeout, bounds) {
-            Some(handler) => {
-                self.run_handler(&*handler, context, timeout, cancel).instrument(span.clone()).await
-            }
+        let verdict = match self.handler(hook, timeout) {
+            Some(handler) => self.run_handler(&*handler, context, timeout).instrument(span.clone()).await,
             None => {
                 StopHookVerdict::Broken("the program that runs this agent doesn't have this hook".to_owned())
             }
@@ -164,26 +161,19 @@ impl HarnessExecutor {
         verdict
     }
 
-    fn handler(
-        &self,
-        hook: &StopHookPolicy,
-        timeout: Duration,
-        bounds: StopHookBounds<'_>,
-    ) -> Option<Arc<dyn StopHookHandler>> {
+    fn handler(&self, hook: &StopHookPolicy, timeout: Duration) -> Option<Arc<dyn StopHookHandler>> {
         match &hook.command {
-            Some(command) => {
-                let name = hook.name.clone();
-                let command = command.clone();
-                let confinement = bounds.confinement.clone();
-                Some(Arc::new(ShellStopHook {
-                    name,
-                    command,
-                    timeout,
-                    ends_within: bounds.limit,
-                    confinement,
-                }))
+            Some(command) => Some(Arc::new(ShellStopHook {
+                name: hook.name.clone(),
+                command: command.clone(),
+                timeout,
+                ends_within: self.check.limit_ms.map(Duration::from_millis),
+                confinement: self.confinement(),
+            })),
+            None => {
+                let handlers = &self.executor.deps.stop_hooks;
+                handlers.iter().find(|handler| handler.name() == hook.name).cloned()
             }
-            None => self.deps.stop_hooks.iter().find(|handler| handler.name() == hook.name).cloned(),
         }
     }
 
@@ -192,19 +182,19 @@ impl HarnessExecutor {
         handler: &dyn StopHookHandler,
         context: &StopHookContext,
         timeout: Duration,
-        cancel: &CancellationToken,
     ) -> StopHookVerdict {
-        let cancel = cancel.child_token();
+        let clock = &self.executor.deps.clock;
+        let cancel = self.cancel.child_token();
         let mut asked = std::pin::pin!(AssertUnwindSafe(handler.evaluate(context, &cancel)).catch_unwind());
         let panicked = |_| StopHookVerdict::Broken("it panicked".to_owned());
         // A shell hook enforces the same limit itself and reports it; the extra time is for that.
         tokio::select! {
             verdict = &mut asked => return verdict.unwrap_or_else(panicked),
-            () = self.deps.clock.sleep(timeout + ENDING_MAX) => cancel.cancel(),
+            () = clock.sleep(timeout + ENDING_MAX) => cancel.cancel(),
         }
         tokio::select! {
             verdict = &mut asked => verdict.unwrap_or_else(panicked),
-            () = self.deps.clock.sleep(ENDING_MAX) => timed_out(timeout),
+            () = clock.sleep(ENDING_MAX) => timed_out(timeout),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use provost_event::{EvidenceSource, Exit, TerminalEvent};
 
+use super::finding::Answered;
 use super::{Detector, Frame, evidence};
+use crate::Profile;
 use crate::profile::{ProgramKind, Region, Rule};
 
 /// How many rows above a prompt are searched.
@@ -30,12 +32,17 @@ pub(super) enum Failure {
 }
 
 impl Detector {
+    pub(super) fn search<'a>(&'a self, frame: &'a Frame) -> FailureSearch<'a> {
+        FailureSearch { frame, profile: &self.profile, answered: self.answered.as_ref() }
+    }
+
     /// Reports a failure between the last answer and the next prompt, if there is one that wasn't reported.
     pub(super) fn report_failure(&mut self, at: Duration, frame: &Frame) -> Failure {
         if self.answered.is_none() {
             return Failure::None;
         }
-        let found = self.failure_above(frame, frame.cursor_row).or_else(|| self.failure_in_status(frame));
+        let search = self.search(frame);
+        let found = search.above(frame.cursor_row).or_else(|| search.in_status());
         let Some(found) = found else { return Failure::None };
         let kind = found.kind;
         self.note_failure(at, found);
@@ -45,16 +52,17 @@ impl Detector {
     /// Reports why a program has ended with a failure, or what an agent showed last.
     pub(super) fn report_failure_at_end(&mut self, at: Duration, exit: Exit) -> Failure {
         let frame = Frame::of(&self.screen);
+        let search = self.search(&frame);
         let end = frame.end + 1;
         let begin = match self.profile.kind {
             // What it showed last is below its prompt, also if that has scrolled off.
-            ProgramKind::Agent => self.seen_answer(&frame, end).map_or(0, |row| row + 1),
-            ProgramKind::Plain => self.answer_row(&frame, end),
+            ProgramKind::Agent => search.seen_answer(end).map_or(0, |row| row + 1),
+            ProgramKind::Plain => search.answer_row(end),
         };
         let rows = frame.last_rows(LAST_ROWS).filter(|row| *row >= begin);
-        let last = || self.failure_in(&frame, rows, |rule| rule.region == Region::Last);
+        let last = || search.within(rows, |rule| rule.region == Region::Last);
         let is_failure = matches!(exit, Exit::Code(code) if code != 0);
-        let found = self.failure_above(&frame, end).or_else(|| is_failure.then(last).flatten());
+        let found = search.above(end).or_else(|| is_failure.then(last).flatten());
         let Some(found) = found else { return Failure::None };
         // Without an open prompt an old failure says nothing about the end.
         let kind = if self.turn.submitted { found.kind } else { Failure::Other };
@@ -72,15 +80,23 @@ impl Detector {
         let why = evidence(EvidenceSource::Screen, format!("rule {}", found.rule));
         self.note(at, TerminalEvent::Error { line: found.line }, found.confidence, why);
     }
+}
 
+/// Where on a frame failures are searched.
+pub(super) struct FailureSearch<'a> {
+    frame: &'a Frame,
+    profile: &'a Profile,
+    answered: Option<&'a Answered>,
+}
+
+impl FailureSearch<'_> {
     /// The last failure in the rows above `end`, down from the last answer.
-    fn failure_above(&self, frame: &Frame, end: usize) -> Option<Found> {
-        let begin = self.answer_row(frame, end);
-        let rows = (begin..end).rev();
-        let mut found = self.failure_in(frame, rows, |rule| rule.region == Region::Above)?;
+    fn above(&self, end: usize) -> Option<Found> {
+        let rows = (self.answer_row(end)..end).rev();
+        let mut found = self.within(rows, |rule| rule.region == Region::Above)?;
         if found.kind == Failure::OfProgram {
             let marks = || [&self.profile.message, &self.profile.message_end].into_iter().flatten();
-            let mut after = (found.row + 1..end).map(|row| frame.row(row));
+            let mut after = (found.row + 1..end).map(|row| self.frame.row(row));
             let goes_on = after.any(|row| marks().any(|mark| mark.is_match(row)));
             found.kind = if goes_on { Failure::Other } else { Failure::OfProgram };
         }
@@ -88,15 +104,15 @@ impl Detector {
     }
 
     /// The row below the last answer.
-    fn answer_row(&self, frame: &Frame, end: usize) -> usize {
-        let Some(answered) = &self.answered else { return end.saturating_sub(ROWS_MAX) };
+    fn answer_row(&self, end: usize) -> usize {
+        let Some(answered) = self.answered else { return end.saturating_sub(ROWS_MAX) };
         let unseen = if self.profile.kind == ProgramKind::Agent { end } else { answered.row };
-        self.seen_answer(frame, end).unwrap_or(unseen) + 1
+        self.seen_answer(end).unwrap_or(unseen) + 1
     }
 
     /// The row of the last answer, if it is on the screen.
-    fn seen_answer(&self, frame: &Frame, end: usize) -> Option<usize> {
-        let answered = self.answered.as_ref()?;
+    fn seen_answer(&self, end: usize) -> Option<usize> {
+        let answered = self.answered?;
         let is_line = |row: &str| !answered.line.is_empty() && row.starts_with(answered.line.as_str());
         // An agent's transcript repeats the prompt; its cursor may be anywhere.
         let is_error = |row: &str| {
@@ -112,35 +128,36 @@ impl Detector {
         };
         let is_agent = self.profile.kind == ProgramKind::Agent;
         let is_old = |row: &usize| {
-            let row = frame.row(*row);
+            let row = self.frame.row(*row);
             if is_agent { is_echo(row) } else { is_line(row) }
         };
         (end.saturating_sub(ROWS_MAX)..end).rev().find(is_old)
     }
 
     /// The first row below the last answer; 0 if there was none, or it can't be seen any more.
-    pub(super) fn fresh_row(&self, frame: &Frame) -> usize {
-        let Some(answered) = self.answered.as_ref().filter(|answered| !answered.line.is_empty()) else {
+    pub(super) fn fresh_row(&self) -> usize {
+        let Some(answered) = self.answered.filter(|answered| !answered.line.is_empty()) else {
             return 0;
         };
-        let is_line = |row: &usize| frame.row(*row).starts_with(answered.line.as_str());
-        (0..frame.cursor_row).rev().find(is_line).map_or(0, |row| row + 1)
+        let is_line = |row: &usize| self.frame.row(*row).starts_with(answered.line.as_str());
+        (0..self.frame.cursor_row).rev().find(is_line).map_or(0, |row| row + 1)
     }
 
     /// A new message in the status row of a full-screen program.
-    fn failure_in_status(&self, frame: &Frame) -> Option<Found> {
-        let before = &self.answered.as_ref()?.status;
+    fn in_status(&self) -> Option<Found> {
+        let frame = self.frame;
+        let before = &self.answered?.status;
         let rows =
             frame.last_rows(STATUS_ROWS).filter(|row| !before.iter().any(|old| old == frame.row(*row)));
-        frame.is_alternate.then(|| self.failure_in(frame, rows, |rule| rule.region == Region::Status))?
+        frame.is_alternate.then(|| self.within(rows, |rule| rule.region == Region::Status))?
     }
 
-    fn failure_in(
+    fn within(
         &self,
-        frame: &Frame,
         mut rows: impl Iterator<Item = usize>,
         is_wanted: impl Fn(&Rule) -> bool,
     ) -> Option<Found> {
+        let frame = self.frame;
         rows.find_map(|row| {
             let mut rules = self.profile.rules.iter().filter(|rule| is_wanted(rule));
             let rule = rules.find(|rule| rule.is_said(frame.row(row)))?;

@@ -129,6 +129,21 @@ pub(super) struct ReportedState {
 }
 
 impl ReportedState {
+    /// That of a finding which is reported now.
+    pub(super) fn of(finding: &Finding, ask: Option<TerminalAsk>) -> Self {
+        Self {
+            kind: finding.kind,
+            key: finding.key.clone(),
+            words: finding.words.clone(),
+            takes: finding.takes,
+            is_typed_at: false,
+            gist: finding.gist,
+            takes_text: finding.takes_text,
+            exposes_secret: false,
+            ask,
+        }
+    }
+
     /// Whether it is the same question wrapped differently after a resize: found by the same rule, with the same
     /// first words, and with the same subject if both have one.
     pub(super) fn is_like(&self, finding: &Finding) -> bool {

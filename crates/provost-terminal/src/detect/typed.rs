@@ -7,6 +7,7 @@ use provost_event::{EvidenceSource, OptionMeaning, TerminalState};
 use super::finding::{Answered, Kind, ReportedState, Takes};
 use super::{Detector, evidence};
 use crate::profile::bare;
+use crate::{Profile, Screen};
 
 /// Bytes kept of the input at a composer: its beginning shows whether it is a command, its end is searched in the
 /// transcript.
@@ -81,22 +82,23 @@ impl Detector {
             let typed = self.turn.typed.trim_start_matches("\u{1b}[200~");
             self.turn.is_command = typed.starts_with('/') || bytes.starts_with(b"/");
         }
-        self.turn.is_stopped = self.stops(standing.as_ref(), bytes);
+        self.turn.is_stopped = stops(&self.profile, standing.as_ref(), bytes);
         self.paint = super::Paint::default();
         self.overstrike = super::Overstrike::default();
         self.turn.worked = false;
         self.turn.growths = 0;
         self.candidate = None;
+        let line = cursor_row(&self.screen);
         self.answered = Some(Answered {
             at,
-            typed: self.typed_words(),
-            has_letters: self.shows_typed(),
+            typed: typed_words(&self.turn.typed, self.answered.as_ref()),
+            has_letters: shows_typed(&self.turn.typed, &line),
             letters: standing
                 .as_ref()
                 .filter(|_| typed == Typed::Letters)
                 .map(|standing| standing.words.clone()),
             key: standing.map(|standing| standing.key).unwrap_or_default(),
-            line: self.cursor_row(),
+            line,
             row: usize::from(self.screen.cursor().row),
             has_vanished: false,
             status: super::failure::status_rows(&super::Frame::of(&self.screen)),
@@ -107,38 +109,36 @@ impl Detector {
         self.is_assumed = true;
         self.turn.typed.clear();
     }
+}
 
-    /// Whether the input refuses the question, or interrupts.
-    fn stops(&self, standing: Option<&ReportedState>, bytes: &[u8]) -> bool {
-        let keys = &self.profile.keys;
-        let refusal = standing.and_then(|standing| standing.ask.as_ref());
-        let refusal =
-            refusal.and_then(|ask| ask.option(OptionMeaning::Deny)).map(|option| option.keys.as_str());
-        let stops = [Some(keys.interrupt.as_str()), keys.deny.as_deref(), refusal];
-        stops.into_iter().flatten().any(|keys| keys.as_bytes() == bytes)
-            || bytes == b"\x1b"
-            || bytes == b"\x03"
-    }
+/// Whether the input refuses the question, or interrupts.
+fn stops(profile: &Profile, standing: Option<&ReportedState>, bytes: &[u8]) -> bool {
+    let keys = &profile.keys;
+    let refusal = standing.and_then(|standing| standing.ask.as_ref());
+    let refusal = refusal.and_then(|ask| ask.option(OptionMeaning::Deny)).map(|option| option.keys.as_str());
+    let stops = [Some(keys.interrupt.as_str()), keys.deny.as_deref(), refusal];
+    stops.into_iter().flatten().any(|keys| keys.as_bytes() == bytes) || bytes == b"\x1b" || bytes == b"\x03"
+}
 
-    /// Whether the last typed word is left of the cursor.
-    fn shows_typed(&self) -> bool {
-        let mut words = self.turn.typed.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-        words.next_back().is_some_and(|word| self.cursor_row().ends_with(word))
-    }
+/// Whether the last typed word is left of the cursor, in `row`.
+fn shows_typed(typed: &str, row: &str) -> bool {
+    let mut words = typed.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.next_back().is_some_and(|word| row.ends_with(word))
+}
 
-    /// The input, as it may be visible in one row; for a single key, the earlier input of this turn.
-    fn typed_words(&self) -> String {
-        let words = self.turn.typed.replace("\u{1b}[200~", "").replace("\u{1b}[201~", "");
-        let last = words.trim().lines().last().unwrap_or_default();
-        let last: String = last.chars().rev().take(ECHO_CHARS).collect();
-        if last.chars().count() > 2 {
-            return last.chars().rev().collect();
-        }
-        self.answered.as_ref().map(|answered| answered.typed.clone()).unwrap_or_default()
+/// The input, as it may be visible in one row; for a single key, the earlier input of this turn.
+fn typed_words(typed: &str, earlier: Option<&Answered>) -> String {
+    let words = typed.replace("\u{1b}[200~", "").replace("\u{1b}[201~", "");
+    let last = words.trim().lines().last().unwrap_or_default();
+    let last: String = last.chars().rev().take(ECHO_CHARS).collect();
+    if last.chars().count() > 2 {
+        return last.chars().rev().collect();
     }
+    earlier.map(|answered| answered.typed.clone()).unwrap_or_default()
+}
 
-    fn cursor_row(&self) -> String {
-        let cursor = self.screen.cursor();
-        bare(&self.screen.row_text(cursor.row, 0, cursor.col)).to_owned()
-    }
+/// The text left of the cursor.
+fn cursor_row(screen: &Screen) -> String {
+    let cursor = screen.cursor();
+    bare(&screen.row_text(cursor.row, 0, cursor.col)).to_owned()
 }

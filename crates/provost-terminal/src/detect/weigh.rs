@@ -91,7 +91,7 @@ impl Detector {
             !words.is_empty() && finding.words.len() > words.len() && finding.words.starts_with(words)
         };
         if letters.is_some_and(goes_on) {
-            self.stand(finding, None);
+            self.standing = Some(ReportedState::of(finding, None));
             return true;
         }
         let is_resized = self.clock.resized.is_some_and(|resized| at < resized + RESIZE_TAKES);
@@ -130,7 +130,7 @@ impl Detector {
     fn is_ready(&mut self, at: Duration, finding: Finding, frame: &Frame) {
         let evidence = finding.evidence.clone();
         let did_nothing = self.reader().has_called_no_model();
-        self.stand(&finding, None);
+        self.standing = Some(ReportedState::of(&finding, None));
         self.set_state(at, TerminalState::Idle, finding.confidence, evidence.clone());
         self.turn.typed.clear();
         if std::mem::take(&mut self.turn.submitted) {
@@ -150,7 +150,7 @@ impl Detector {
 
     fn asks(&mut self, at: Duration, mut finding: Finding, frame: &Frame) {
         let ask = (finding.kind == Kind::Approval).then(|| self.ask_of(&finding));
-        self.stand(&finding, ask.clone());
+        self.standing = Some(ReportedState::of(&finding, ask.clone()));
         if self.reader().exposes_secret(&finding, frame) {
             let shown = "echo is on: the terminal shows what is typed";
             finding.evidence.extend(evidence(EvidenceSource::Kernel, shown));
@@ -167,20 +167,6 @@ impl Detector {
             _ => TerminalEvent::WaitingForInput { prompt },
         };
         self.note(at, event, finding.confidence, finding.evidence);
-    }
-
-    fn stand(&mut self, finding: &Finding, ask: Option<TerminalAsk>) {
-        self.standing = Some(ReportedState {
-            kind: finding.kind,
-            key: finding.key.clone(),
-            words: finding.words.clone(),
-            takes: finding.takes,
-            is_typed_at: false,
-            gist: finding.gist,
-            takes_text: finding.takes_text,
-            exposes_secret: false,
-            ask,
-        });
     }
 
     fn ask_of(&mut self, finding: &Finding) -> TerminalAsk {
