@@ -1,5 +1,7 @@
 //! Requests to the engine's ingress and admin API.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use provost_harness::BackendError;
@@ -17,12 +19,17 @@ const TRIED_EVERY: Duration = Duration::from_millis(200);
 /// How long one attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(30);
 
+/// How long a request for services that no answer has shown yet is tried again.
+const UNREGISTERED_FOR: Duration = Duration::from_secs(3);
+
 /// A client of the engine.
 #[derive(Clone)]
 pub(crate) struct Api {
     http: mcp_reqwest::Client,
     ingress: Url,
     admin: Url,
+    /// Whether the engine has our services: one of them has answered. A node that doesn't know them has just started.
+    is_registered: Arc<AtomicBool>,
 }
 
 /// An object's handler, or a service's.
@@ -44,7 +51,8 @@ impl Api {
             .timeout(ATTEMPT)
             .build()
             .map_err(|error| failed("make a client of the engine", &error))?;
-        Ok(Self { http, ingress: engine.ingress.clone(), admin: engine.admin.clone() })
+        let is_registered = Arc::default();
+        Ok(Self { http, ingress: engine.ingress.clone(), admin: engine.admin.clone(), is_registered })
     }
 
     /// Checks that the ingress answers. Only workers need the admin API.
@@ -80,6 +88,16 @@ impl Api {
         request: &impl Serialize,
     ) -> Result<T, BackendError> {
         self.request(target, request, None, TRIED_FOR).await
+    }
+
+    /// The same, for an answer without which nothing can go on: tried again for `tried_for`.
+    pub(crate) async fn read_for<T: DeserializeOwned>(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+        tried_for: Duration,
+    ) -> Result<T, BackendError> {
+        self.request(target, request, None, tried_for).await
     }
 
     /// The same, for an answer that is worth no longer wait than `within`.
@@ -123,15 +141,22 @@ impl Api {
             if let Some(once) = once {
                 attempt = attempt.header("idempotency-key", once);
             }
-            let error = match attempt.send().await {
+            let (error, within) = match attempt.send().await {
                 Ok(answer) => match answered(&url, answer).await {
-                    Ok(body) => return Ok(body),
+                    Ok(body) => {
+                        self.is_registered.store(true, Ordering::Relaxed);
+                        return Ok(body);
+                    }
                     Err((error, Again::No)) => return Err(error),
-                    Err((error, Again::Yes)) => error,
+                    Err((error, Again::Yes)) => (error, tried_for),
+                    Err((error, Again::OnceRegistered)) if self.is_registered.load(Ordering::Relaxed) => {
+                        (error, tried_for)
+                    }
+                    Err((error, Again::OnceRegistered)) => (error, tried_for.min(UNREGISTERED_FOR)),
                 },
-                Err(error) => unreachable(&url, &error),
+                Err(error) => (unreachable(&url, &error), tried_for),
             };
-            if started.elapsed() >= tried_for {
+            if started.elapsed() >= within {
                 return Err(error);
             }
             tokio::time::sleep(TRIED_EVERY).await;
@@ -268,6 +293,8 @@ fn once() -> String {
 
 enum Again {
     Yes,
+    /// By a node that doesn't know the service, once it does.
+    OnceRegistered,
     No,
 }
 
@@ -278,7 +305,11 @@ async fn answered(url: &Url, answer: mcp_reqwest::Response) -> Result<bytes::Byt
         return Ok(body);
     }
     let said = String::from_utf8_lossy(&body).chars().take(500).collect::<String>();
-    let again = if status.is_server_error() || status.as_u16() == 429 { Again::Yes } else { Again::No };
+    let again = match status.as_u16() {
+        404 => Again::OnceRegistered,
+        429 | 500..=599 => Again::Yes,
+        _ => Again::No,
+    };
     Err((refused(url, &format!("{status}: {said}")), again))
 }
 
@@ -348,6 +379,37 @@ mod tests {
             answered = answers(&url) => answered,
             () = serve => false,
         }
+    }
+
+    /// Answers one request after another, each on a connection of its own.
+    async fn answers_in_turn(listener: TcpListener, answers: &[&str]) {
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await.unwrap();
+            let head = "content-type: application/json\r\nconnection: close\r\ncontent-length";
+            let (status, body) = answer.split_once(' ').unwrap();
+            let answer = format!("HTTP/1.1 {status} Some\r\n{head}: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_does_not_know_the_services_yet_is_asked_again() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url: Url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let place = crate::BlobPlace::Folder("blobs".into());
+        let api = Api::new(&Engine::new(url.clone(), url, place)).unwrap();
+        let target = Target { service: "provost.Run", key: Some("1"), handler: "read" };
+        let unknown = r#"404 {"code":404,"message":"service 'provost.Run' not found","source":"ingress"}"#;
+        let asks = async {
+            let first = api.read::<u8>(target, &()).await.unwrap();
+            let again = api.read::<u8>(target, &()).await.unwrap();
+            (first, again)
+        };
+        let answers = [unknown, "200 1", unknown, "200 2"];
+        let (read, ()) = tokio::join!(asks, answers_in_turn(listener, &answers));
+        assert_eq!(read, (1, 2));
     }
 
     #[tokio::test]

@@ -189,6 +189,11 @@ impl Lease {
         });
     }
 
+    /// Why this process can't hold the run, if it can't.
+    pub(crate) fn failure(&self) -> Option<BackendError> {
+        self.failure.borrow().clone()
+    }
+
     pub(crate) async fn failed(&self) -> BackendError {
         let mut failure = self.failure.subscribe();
         if let Ok(known) = failure.wait_for(Option::is_some).await

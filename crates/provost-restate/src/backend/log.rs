@@ -9,6 +9,8 @@ use futures::stream::{self, BoxStream};
 use provost_engine::Event;
 use provost_event::{ActorKey, Elapsed, Record, RunId, Seq, SessionId};
 use provost_harness::{BackendError, Log, PlacedEntry, PlacedRecord, Posted, RunPosition, read_run};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::RestateBackend;
 use crate::api::Target;
@@ -25,6 +27,8 @@ const ELAPSED_WITHIN: Duration = Duration::from_secs(1);
 const POLLS_AFTER: Duration = Duration::from_millis(40);
 /// ... which doubles up to this.
 const POLLS_AT_LEAST_EVERY: Duration = Duration::from_millis(640);
+/// How long an effect waits for entries while the engine can't be reached.
+const EFFECTS_WAIT: Duration = Duration::from_secs(600);
 /// Entries read at a time.
 const READ_AT_ONCE: usize = 256;
 
@@ -48,7 +52,20 @@ impl RestateBackend {
     async fn log(&self, key: ActorKey, after: Seq) -> Result<LogHead, BackendError> {
         let (service, run) = (self.inner.names.run(), run_key(key.run()));
         let target = Target { service: &service, key: Some(&run), handler: "read" };
-        self.api().read(target, &ReadLog { actor: key, after }).await
+        self.read_entries(target, &ReadLog { actor: key, after }).await
+    }
+
+    /// Reads for a command, or for an effect: that waits longer, as an agent whose log can't be read has failed. The
+    /// effects of a worker that has lost their run meanwhile are dropped.
+    async fn read_entries<T: DeserializeOwned>(
+        &self,
+        target: Target<'_>,
+        request: &impl Serialize,
+    ) -> Result<T, BackendError> {
+        match self.identity() {
+            Some(_) => self.api().read_for(target, request, EFFECTS_WAIT).await,
+            None => self.api().read(target, request).await,
+        }
     }
 
     /// Waits until there may be something new, by growing `wait`s.
@@ -150,7 +167,7 @@ impl Log for RestateBackend {
     ) -> Result<Vec<PlacedEntry>, BackendError> {
         let (service, key) = (self.inner.names.run(), run_key(run));
         let target = Target { service: &service, key: Some(&key), handler: "order" };
-        let pages: Pages = self.api().read(target, &after.0).await?;
+        let pages: Pages = self.read_entries(target, &after.0).await?;
         // A row has one entry at least.
         let rows = pages.read(after.0, max, &self.inner.blobs).await?;
         let mut places = Vec::new();

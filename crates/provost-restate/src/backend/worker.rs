@@ -72,15 +72,14 @@ impl RestateBackend {
             Ok(Claimed { epoch, elapsed }) => {
                 lease.claimed(epoch, elapsed);
                 let _ = answer.send(Ok(()));
-                let mut failed = None;
                 tokio::select! {
-                    biased;
                     error = lease.failed() => {
                         tracing::error!(run = %lease.run, %error, "the run can't be worked on any more");
-                        failed = Some(error);
                     }
                     () = lease.stop.cancelled() => {}
                 }
+                // A stop may be the answer to the failure, and be seen first.
+                let failed = lease.failure();
                 let begun = lease.end().await;
                 // Told while it is held, so that the next holder's claim ends it. Of one that another worker has by
                 // now there is nothing to tell.
