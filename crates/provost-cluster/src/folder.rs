@@ -23,6 +23,12 @@ const TAIL_LINES: usize = 15;
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterFolder(pub(crate) PathBuf);
 
+/// A node or worker that was started.
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+}
+
 impl ClusterFolder {
     /// Makes it, and keeps other commands from changing it until the lock is dropped.
     pub(crate) fn lock(&self) -> Result<File, ClusterError> {
@@ -61,17 +67,18 @@ impl ClusterFolder {
     }
 
     /// The members that were ever started, whatever the plan says: each has a log, and a node a configuration.
-    pub(crate) fn members(&self) -> Result<Vec<(String, Role)>, ClusterError> {
-        let list = || -> io::Result<Vec<(String, Role)>> {
+    pub(crate) fn members(&self) -> Result<Vec<Member>, ClusterError> {
+        let list = || -> io::Result<Vec<Member>> {
             let mut members = Vec::new();
             for entry in fs::read_dir(&self.0)? {
                 let name = entry?.file_name();
-                if let Some(member) = name.to_str().and_then(|name| name.strip_suffix(".log")) {
-                    let is_node = self.0.join(Self::config_name(member)).exists();
-                    members.push((member.to_owned(), if is_node { Role::Node } else { Role::Worker }));
+                if let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".log")) {
+                    let is_node = self.0.join(Self::config_name(name)).exists();
+                    let role = if is_node { Role::Node } else { Role::Worker };
+                    members.push(Member { name: name.to_owned(), role });
                 }
             }
-            members.sort_by(|one, other| one.0.cmp(&other.0));
+            members.sort_by(|one, other| one.name.cmp(&other.name));
             Ok(members)
         };
         list().map_err(|source| failed("list", &self.0, source))

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::ClusterError;
 use crate::config::{NodeFiles, node_config};
-use crate::folder::ClusterFolder;
+use crate::folder::{ClusterFolder, Member};
 use crate::health::answers;
 use crate::key::IdentityKey;
 use crate::plan::{ClusterPlan, NodePlan, VERSION, WorkerPlan};
@@ -208,13 +208,15 @@ impl LocalCluster {
             return Ok(Ended::default());
         }
         let _lock = self.folder.lock()?;
-        let (mut workers, mut nodes) = (Vec::new(), Vec::new());
-        for (member, role) in self.folder.members()? {
-            let (found, leaving) = match role {
-                Role::Node => (self.node(&member), &mut nodes),
-                Role::Worker => (self.worker(&member), &mut workers),
-            };
-            leaving.extend(found.map(|process| Leaving { member, process }));
+        let mut workers = Vec::new();
+        let mut nodes = Vec::new();
+        for Member { name, role } in self.folder.members()? {
+            match role {
+                Role::Node => {
+                    nodes.extend(self.node(&name).map(|process| Leaving { member: name, process }));
+                }
+                Role::Worker => workers.extend(self.leaving_worker(&name)),
+            }
         }
         let members = workers.iter().chain(&nodes).map(|one| one.member.clone()).collect();
         let mut stubborn = end(workers, drain).await;

@@ -87,7 +87,7 @@ impl Api {
         target: Target<'_>,
         request: &impl Serialize,
     ) -> Result<T, BackendError> {
-        self.request(target, request, None, TRIED_FOR).await
+        self.read_for(target, request, TRIED_FOR).await
     }
 
     /// The same, for an answer without which nothing can go on: tried again for `tried_for`.

@@ -173,7 +173,8 @@ impl<'a> Informed<'a> {
                 return Ok(());
             }
             let programs = self.executor.deps.hook_programs.clone();
-            let (file, path) = (file.clone(), path.to_owned());
+            let file = file.clone();
+            let path = path.to_owned();
             let begin = move || programs.transcript(contract, session);
             let is_done = tokio::task::spawn_blocking(move || file.extend(&path, &records, begin)).await??;
             if is_done {
@@ -214,8 +215,15 @@ impl HookPrograms for Informed<'_> {
         };
         match &hook.program {
             Some(HookProgram::Model(model)) => {
-                let (executor, since) = (self.executor, self.asked);
-                ModelHook { executor, hook, model, question: &question, point, since }.ask(cancel).await
+                let asked = ModelHook {
+                    executor: self.executor,
+                    hook,
+                    model,
+                    question: &question,
+                    point,
+                    since: self.asked,
+                };
+                asked.ask(cancel).await
             }
             _ => self.executor.deps.hook_programs.ask(hook, &question, point, cancel).await,
         }
