@@ -129,6 +129,11 @@ pub struct EngineSettings {
     pub namespace: Option<String>,
     /// Milliseconds that a model or tool call may take before it counts as hung; unset: 6 hours.
     pub effect_deadline_ms: Option<u64>,
+    /// The remote git repository that new runs get their files from and give them to: the name of one of the project's
+    /// remotes, or an address; unset: files stay where they are.
+    pub git_remote: Option<String>,
+    /// Where worktrees of agents and copies of those repositories are; unset: in the state folder.
+    pub worktrees: Option<PathBuf>,
     /// The engine's server, for `cluster up`.
     pub server: Option<PathBuf>,
 }
@@ -228,6 +233,31 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
                 goes on with the run. The same for all workers and clients of an engine, and below its inactivity and abort \
                 timeouts.",
         ..engine("effect_deadline")
+    },
+    Setting {
+        kind: Kind::Checked(|s, remote| {
+            if remote.is_empty() || remote.starts_with('-') || remote.contains(char::is_whitespace) {
+                return Err(format!("must be the name of a remote or an address (is `{remote}`)"));
+            }
+            s.engine.git_remote = Some(remote);
+            Ok(())
+        }),
+        default: SettingDefault::Unset(
+            "runs work in the folder where they are started, on machines that have it",
+        ),
+        example: r#""origin""#,
+        words: "The git repository by which any worker gets a run's files: the name of a remote of the project, or an address. A \
+                run begins with the project's last commit; each agent's worktree is pushed to refs/provost-worktrees/ there after each \
+                call that changes it, and to a branch provost/RUN-N when the agent is done.",
+        ..engine("git_remote")
+    },
+    Setting {
+        kind: Kind::Folder(|s, path| s.engine.worktrees = Some(path)),
+        default: SettingDefault::Unset("a folder in the state folder"),
+        example: r#""/srv/provost/worktrees""#,
+        words: "Where worktrees of agents are, and copies of the repositories in `git_remote`: with that, the same path on all \
+                workers and clients.",
+        ..engine("worktrees")
     },
     Setting {
         kind: Kind::Folder(|s, path| s.engine.server = Some(path)),

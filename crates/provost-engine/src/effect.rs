@@ -45,6 +45,24 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// The session that it is performed for; none for a timer.
+    #[must_use]
+    pub const fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::CallModel(call) => Some(call.session),
+            Self::RunTool(run) => Some(run.session),
+            Self::CheckStop(check) => Some(check.session),
+            Self::Judge(call) => Some(call.session),
+            Self::AskHooks(call) => Some(call.session),
+            Self::MakeWorktree(order) => Some(order.session),
+            Self::CheckWorktree(check) => Some(check.session),
+            Self::CloseTerminal { session, .. } => Some(*session),
+            Self::Timer { .. } => None,
+        }
+    }
+}
+
 /// A model call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallModel {

@@ -47,7 +47,7 @@ pub use run::{
     Acquired, AgentNumber, AgentState, AgentStatus, Attempt, ExecutionTracker, FINAL_SUMMARY_TOKENS,
     FlowProblem, Ledger, Refusal, RunState, SPAWN_ALIASES, SPAWN_TOOL, SlotMove, SpawnTracker, StepNumber,
     StepStatus, StepTracker, StepWait, Then, USEFUL_OUTPUT_TOKENS, Uncertain, agent_tool, check_flow,
-    judged_spawn_tool, spawn_tool, told_of_goal,
+    judged_spawn_tool, spawn_tool, told_of_goal, worktree_branch, worktree_name,
 };
 pub use session::{
     GoalStatus, JUDGE_TOKENS, PendingApproval, ProgressReport, ProgressState, SessionState, SessionStatus,

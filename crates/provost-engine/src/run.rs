@@ -24,7 +24,7 @@ mod workflow;
 use provost_event::{Entry, LifecycleEntry, Outcome, RunId, Seq};
 use serde::{Deserialize, Serialize};
 
-pub use agent_policy::told_of_goal;
+pub use agent_policy::{told_of_goal, worktree_branch, worktree_name};
 pub use agents::AgentState;
 pub(crate) use decide::DELIVERED;
 pub use flow::{Attempt, FlowProblem, StepNumber, StepStatus, StepTracker, StepWait, check_flow};

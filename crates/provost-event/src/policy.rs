@@ -1,6 +1,6 @@
 //! Policy: the configuration of a run at its start. Plain data, frozen, part of the first entries.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,10 @@ pub struct RunPolicy {
     /// created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktrees: Option<PathBuf>,
+    /// The repository that its agents' worktrees are fetched from and pushed to, so that any machine can work on it;
+    /// absent: its files are in the workspace of the root agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteRepository>,
     /// The names of its observers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observers: Vec<String>,
@@ -69,10 +73,30 @@ impl RunPolicy {
             judging: None,
             flow: None,
             worktrees: None,
+            remote: None,
             observers: Vec::new(),
             flags: Vec::new(),
         }
     }
+
+    /// The folder that it was started in, whose settings apply to it.
+    #[must_use]
+    pub fn project(&self) -> &Path {
+        self.remote.as_ref().map_or(&self.agent.workspace, |remote| &remote.project)
+    }
+}
+
+/// The remote git repository of a run, and what was known of it at the run's start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemoteRepository {
+    /// Its address, without a password.
+    pub url: String,
+    /// The commit that the root agent's worktree is based on.
+    pub commit: String,
+    /// The folder that each machine keeps its copy of the repository in, absolute.
+    pub copy: PathBuf,
+    /// The folder that the run was started in, on the machine where that was.
+    pub project: PathBuf,
 }
 
 /// Spending limits; `None` is unlimited.

@@ -65,6 +65,15 @@ pub struct WorktreeFound {
     pub left: WorktreeLeft,
 }
 
+/// A branch of a remote repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PushedBranch {
+    /// The repository's address.
+    pub url: String,
+    /// The name of the branch.
+    pub branch: String,
+}
+
 /// What a worktree contains besides its base commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -84,6 +93,9 @@ pub enum WorktreeLeft {
         summary: String,
         /// Files with uncommitted changes.
         uncommitted: u32,
+        /// The remote branch that has all of it, uncommitted changes as a last commit; absent where there is no remote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pushed: Option<PushedBranch>,
     },
     /// Unknown; the worktree stays.
     Unknown {

@@ -24,6 +24,7 @@ mod judge;
 mod links;
 mod log_file;
 mod masked;
+mod remote;
 mod rules;
 mod scripts;
 mod stop;
@@ -31,7 +32,7 @@ mod tool;
 mod worktree;
 
 pub(crate) use log_file::LogFile;
-pub(crate) use worktree::{commit_at, make_again};
+pub(crate) use worktree::{RemoteWorktrees, changed_files, commit_at, make_again};
 
 /// Performs effects. A backend calls it at least once for each; the id is the idempotency key.
 #[async_trait]
@@ -52,6 +53,8 @@ pub(crate) struct HarnessExecutor {
     pub(crate) known: Arc<SessionCache>,
     pub(crate) deltas: Arc<Deltas>,
     pub(crate) turns: Arc<TurnSpans>,
+    /// The worktrees of a run with a remote repository.
+    pub(crate) remote: Option<RemoteWorktrees>,
 }
 
 #[async_trait]
@@ -59,7 +62,12 @@ impl Executor for HarnessExecutor {
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
         let awake = self.deps.power.hold(REASON);
         let turn = self.turns.of(&effect);
-        let event = self.perform(id, effect, &cancel).instrument(turn).await;
+        let event = match &self.remote {
+            None => self.perform(id, effect, &cancel).instrument(turn).await,
+            Some(remote) => {
+                Box::pin(self.perform_with_remote(remote, id, effect, &cancel)).instrument(turn).await
+            }
+        };
         if let Some(wait) = wait_after(&event) {
             awake.release_after(wait);
         }

@@ -5,10 +5,14 @@
 //! later versions). So it doesn't see the repository's settings at all: it works with a [stand-in](stand_in) for
 //! the folder that holds them. Attributes that name a filter then have no effect; files are compared and checked
 //! out as they are stored.
+//!
+//! The one exception is a call that [reaches](Git::reaching) a remote repository: it reads the user's own git settings, which
+//! say how the user logs in there. The repository's settings count for it no more than for others.
 
 mod confined;
 mod found;
 mod program;
+pub(crate) mod remote;
 mod settings;
 mod stand_in;
 
@@ -17,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_process::{ChildSpec, Ending, Launch, SpawnError, Stdio, Streams, allowed_env, run};
+use provost_process::{ChildSpec, Ending, Launch, SpawnError, Stdio, Streams, allowed_env, helper_env, run};
 use tokio_util::sync::CancellationToken;
 
 use confined::GitBox;
@@ -40,39 +44,57 @@ const WORDS_CHARS_MAX: usize = 1_000;
 const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The stand-in has none of these settings. Set explicitly, they also override those built into a git.
-const SETTINGS: [&str; 12] = [
+const SETTINGS: [&str; 10] = [
     "core.hooksPath=/dev/null",
     "core.attributesFile=/dev/null",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
     "core.alternateRefsCommand=true",
-    "credential.helper=",
     "diff.external=",
     "gc.auto=0",
     "maintenance.auto=false",
-    "protocol.allow=never",
     "submodule.recurse=false",
     "fetch.recurseSubmodules=false",
 ];
 
-/// Git reads nothing of the system's and the user's settings, starts no program, and fetches no missing object
-/// from elsewhere.
-const ENVIRONMENT: [(&str, &str); 15] = [
+/// Git fetches no missing object from elsewhere, asks nobody, and starts no editor and pager.
+const ENVIRONMENT: [(&str, &str); 9] = [
     ("LC_ALL", "C"),
-    ("GIT_CONFIG_NOSYSTEM", "1"),
-    ("GIT_CONFIG_SYSTEM", "/dev/null"),
-    ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    ("GIT_ALLOW_PROTOCOL", "none"),
-    ("GIT_SSH_COMMAND", "false"),
-    ("GIT_ASKPASS", "false"),
     ("GIT_EDITOR", "false"),
     ("GIT_SEQUENCE_EDITOR", "false"),
     ("GIT_PAGER", "cat"),
+];
+
+/// Settings of calls that stay on this machine.
+const LOCAL_SETTINGS: [&str; 2] = ["credential.helper=", "protocol.allow=never"];
+
+/// The same: git reads nothing of the system's and the user's settings, and starts no program.
+const LOCAL_ENVIRONMENT: [(&str, &str); 6] = [
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_SSH_COMMAND", "false"),
+    ("GIT_ASKPASS", "false"),
+];
+
+/// How a call that reaches a remote repository may do so: never by a program that the address names (`ext::`).
+const REMOTE_PROTOCOLS: (&str, &str) = ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
+
+/// Variables by which the user says how git logs in elsewhere.
+const LOGIN_VARIABLES: [&str; 7] = [
+    "SSH_AUTH_SOCK",
+    "SSH_ASKPASS",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_ASKPASS",
+    "GIT_CONFIG_GLOBAL",
+    "XDG_CONFIG_HOME",
 ];
 
 /// Why git failed.
@@ -105,6 +127,7 @@ pub(crate) struct Git<'a> {
     /// Variables of its environment besides those that isolate it.
     variables: Vec<(OsString, OsString)>,
     confined: GitBox,
+    is_remote: bool,
     cancel: &'a CancellationToken,
 }
 
@@ -156,8 +179,14 @@ impl<'a> Git<'a> {
             stand_in,
             variables: Vec::new(),
             confined: GitBox::default(),
+            is_remote: false,
             cancel,
         })
+    }
+
+    /// The same for calls that reach a remote repository, as the user's own git does.
+    pub(crate) fn reaching(self) -> Self {
+        Self { is_remote: true, ..self }
     }
 
     /// The same with these variables in its environment.
@@ -286,7 +315,8 @@ impl<'a> Git<'a> {
 
     fn spec(&self, time: Duration, arguments: &[&OsStr]) -> ChildSpec {
         let mut args = vec![OsString::from("--no-pager")];
-        for setting in SETTINGS {
+        let local = LOCAL_SETTINGS.iter().filter(|_| !self.is_remote);
+        for setting in SETTINGS.iter().chain(local) {
             args.extend([OsString::from("-c"), setting.into()]);
         }
         args.extend(arguments.iter().map(OsString::from));
@@ -314,14 +344,15 @@ impl<'a> Git<'a> {
     }
 
     fn env(&self) -> Vec<(OsString, OsString)> {
-        let mut env = allowed_env(&[]);
+        let mut env = if self.is_remote { helper_env(&LOGIN_VARIABLES) } else { allowed_env(&[]) };
         env.retain(|(name, _)| name != "LC_ALL");
         for (name, value) in &mut env {
             if name == "PATH" {
                 *value = program::search_path(value, &self.where_agents_work());
             }
         }
-        env.extend(ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
+        let reach = if self.is_remote { &[REMOTE_PROTOCOLS] } else { LOCAL_ENVIRONMENT.as_slice() };
+        env.extend(ENVIRONMENT.iter().chain(reach).map(|(name, value)| (name.into(), value.into())));
         env.push(("GIT_DIR".into(), self.found.own.clone().into()));
         env.push(("GIT_COMMON_DIR".into(), self.stand_in.path().into()));
         if let Some(top) = &self.found.top {

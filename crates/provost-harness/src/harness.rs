@@ -31,7 +31,7 @@ use provost_event::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::executor::HarnessExecutor;
+use crate::executor::{HarnessExecutor, RemoteWorktrees};
 use crate::read_back::{catch_up, read_actor};
 use crate::session_cache::SessionCache;
 use crate::spans::TurnSpans;
@@ -115,7 +115,8 @@ impl AgentHarness {
                 policy.observers.push(name.to_owned());
             }
         }
-        let mut harness = self.claim(run, RunPosition::START, LogPositions::new()).await?;
+        let remote = RemoteWorktrees::of(&policy, Arc::clone(&self.deps.clock));
+        let mut harness = self.claim(run, remote, RunPosition::START, LogPositions::new()).await?;
         harness.step_mode = step_mode_of(&policy);
         let Goal { text, images } = goal.into();
         let mut kept = Vec::with_capacity(images.len());
@@ -161,9 +162,16 @@ impl AgentHarness {
         }
         // An interrupted run continues as soon as its lease is acquired.
         let agents = live.iter().chain([&root_actor]).collect::<Vec<_>>();
-        let remade =
-            if backend.performs_here() { Self::remake_worktrees(&agents).await? } else { Vec::new() };
-        let mut harness = self.claim(run, reported, seen).await?;
+        let remote = match &run_actor {
+            Actor::Run(state) => {
+                state.policy().and_then(|policy| RemoteWorktrees::of(policy, Arc::clone(&self.deps.clock)))
+            }
+            Actor::Session(_) => None,
+        };
+        // Those with a remote repository come from there.
+        let remakes = backend.performs_here() && remote.is_none();
+        let remade = if remakes { Self::remake_worktrees(&agents).await? } else { Vec::new() };
+        let mut harness = self.claim(run, remote, reported, seen).await?;
         harness.remade = remade;
         harness.tell_of_remade().await?;
         if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
@@ -181,6 +189,7 @@ impl AgentHarness {
     async fn claim(
         &self,
         run: RunId,
+        remote: Option<RemoteWorktrees>,
         reported: RunPosition,
         seen: LogPositions,
     ) -> Result<Harness, HarnessError> {
@@ -197,6 +206,7 @@ impl AgentHarness {
             known: self.known.clone(),
             deltas: deltas.clone(),
             turns: turns.clone(),
+            remote,
         };
         let serving = backend.serve(run, Arc::new(executor), stop.clone()).await?;
         let mut harness = Harness {

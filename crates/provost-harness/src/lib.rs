@@ -35,6 +35,7 @@ mod prompt;
 mod prompt_queue;
 mod read_back;
 mod recall;
+mod remote_start;
 mod run_order;
 mod sandbox;
 mod secrets;
@@ -95,6 +96,7 @@ pub use provost_event::StopHookVerdict;
 pub use provost_process::MaskedPaths;
 pub use read_back::read_actor;
 pub use recall::Recall;
+pub use remote_start::{RemoteStart, RemoteStartError, fetch_remote, start_remote};
 pub use run_order::{LogPart, log_parts, read_run};
 pub use sandbox::{
     AgentSandbox, FolderAccess, GrantedFolder, Inspection, NoSandbox, PROTECTED_FILES, PROTECTED_FOLDERS,

@@ -27,6 +27,7 @@ mod observers;
 mod paths;
 mod preamble;
 mod providers;
+mod remote;
 mod retire;
 mod seen;
 mod state_dir;
@@ -58,6 +59,7 @@ pub use observers::{complaints, keep, observers};
 pub use paths::{asked, beside, with_absolute_paths};
 pub use preamble::{Places, rules_of, with_preamble, with_skills};
 pub use providers::{all_secrets, holds_secret, providers};
+pub use remote::with_remote;
 pub use seen::SeenFile;
 pub use state_dir::{SUPERVISE, StateDir, leave_store};
 pub use team::{

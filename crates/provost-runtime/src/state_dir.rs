@@ -55,6 +55,8 @@ pub const SUPERVISE: &str = "supervise-service";
 /// Where runs are kept.
 pub struct StateDir {
     folder: PathBuf,
+    /// Where agents get worktrees of their own.
+    worktrees: PathBuf,
     /// The engine that keeps the runs, if the store in the folder doesn't.
     engine: Option<EngineSetup>,
     report: fn(&Notice),
@@ -65,7 +67,8 @@ impl StateDir {
     #[must_use]
     pub fn new(settings: &Settings, folders: &Folders, report: fn(&Notice)) -> Self {
         let folder = settings.state_dir.clone().unwrap_or_else(|| folders.state.clone());
-        Self { folder, engine: None, report }
+        let worktrees = settings.engine.worktrees.clone().unwrap_or_else(|| folder.join(WORKTREES));
+        Self { folder, worktrees, engine: None, report }
     }
 
     /// The same, where runs are kept in the engine that `settings` name, if they do. `variables` have what its access needs.
@@ -224,7 +227,8 @@ impl StateDir {
     /// The one that the record of a service is in.
     #[must_use]
     pub fn of_service(record: &Path, report: fn(&Notice)) -> Option<Self> {
-        Some(Self { folder: record.parent()?.parent()?.to_owned(), engine: None, report })
+        let folder = record.parent()?.parent()?.to_owned();
+        Some(Self { worktrees: folder.join(WORKTREES), folder, engine: None, report })
     }
 
     /// The services that agents have started.
@@ -240,7 +244,7 @@ impl StateDir {
 
     /// Where agents get worktrees of their own.
     pub fn worktrees(&self) -> PathBuf {
-        self.folder.join(WORKTREES)
+        self.worktrees.clone()
     }
 
     /// The folder itself.

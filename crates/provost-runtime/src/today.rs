@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use provost_config::{ConfigError, FlowFile, Override, Request, Scope, Settled, Source, load};
 use provost_engine::StepTracker;
 use provost_event::{GivenFlag, Metering, ModelPolicy, RunPolicy};
-use provost_harness::{Redactor, system_prompt};
+use provost_harness::Redactor;
 
 use crate::external::permissions_of_program;
 use crate::hook_models::with_models_of;
 use crate::mcp::{known_catalog, with_mcp};
 use crate::preamble::{SKILL_TOOL, without_skills};
+use crate::remote::move_to;
 use crate::team::{Team, bare_policy, policy};
 use crate::{Refusal, RuntimeError};
 use crate::{StateDir, Variables, all_secrets, available_tools, default_limit, with_absolute_paths};
@@ -209,11 +210,7 @@ fn of_agent(
     }
     let workspace = &before.policy.agent.workspace;
     if workspace != folder {
-        policy.agent.system_prompt = system_prompt(workspace, &settings.instructions);
-        policy.agent.workspace.clone_from(workspace);
-        for agent in policy.agents.iter_mut().filter(|agent| agent.agent.workspace == *folder) {
-            agent.agent.workspace.clone_from(workspace);
-        }
+        move_to(&mut policy, folder, workspace);
     }
     let (catalog, _) = known_catalog(settled, place, workspace, variables);
     Ok(with_mcp(policy, settings, &catalog))
@@ -266,6 +263,7 @@ fn kept(policy: &mut RunPolicy, before: &RunPolicy) {
     }
     policy.observers.clone_from(&before.observers);
     policy.worktrees.clone_from(&before.worktrees);
+    policy.remote.clone_from(&before.remote);
     let agents = policy.agents.iter_mut().map(|agent| &mut agent.agent);
     for agent in agents.chain([&mut policy.agent]) {
         agent.limits.outage_max_ms = before.agent.limits.outage_max_ms;

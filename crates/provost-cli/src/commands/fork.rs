@@ -243,6 +243,7 @@ impl CameFrom {
             agents,
             flow: None,
             worktrees: Some(place.worktrees()),
+            remote: None,
             ..of_run.clone()
         };
         if args.max_agents.is_some() {
@@ -282,6 +283,10 @@ impl CameFrom {
         let Some((worktree, _)) = self.point.worktree.as_ref().filter(|_| dir.is_none()) else {
             return Ok(None);
         };
+        if let Some(remote) = self.state.policy().and_then(|policy| policy.remote.as_ref()) {
+            let what = format!("the files of run {} are in {}", self.run(), remote.url);
+            return Err(Refusal::new(what, "get them by git, and give --dir their folder").into());
+        }
         let commit = self.point.commit_then().await.map_err(|why| {
             let what = format!(
                 "the repository of the worktree {} can't be asked: {why}",

@@ -30,7 +30,7 @@ use provost_runtime::observers;
 use provost_runtime::require;
 use provost_runtime::{
     Places, Programs, RunContext, StateDir, Team, Variables, available_tools, default_limit, doubts,
-    given_flags, mcp_catalog, policy, retiring, with_file, with_mcp, with_preamble, with_skills,
+    given_flags, mcp_catalog, policy, retiring, with_file, with_mcp, with_preamble, with_remote, with_skills,
 };
 
 const GOAL_WIDTH: usize = 60;
@@ -156,6 +156,9 @@ impl Ready {
         let (catalog, notices) = mcp_catalog(&settled, &place, &folder, &variables).await;
         notices.iter().for_each(|notice| output::tell(&format!("note: {notice}")));
         let policy = with_mcp(policy, &settled.settings, &catalog);
+        let id = new_run();
+        let (policy, note) = with_remote(policy, &settled.settings, &place, (id, &folder)).await?;
+        note.iter().for_each(|note| output::tell(&format!("note: {note}")));
         let observers = observers(&settled, &folder, &variables)?;
         let programs = Programs::of(&policy, &settled, &variables)?;
         tell(&settled.settings.not_known_yet());
@@ -171,7 +174,6 @@ impl Ready {
         let around = around.with_skills(&skills).with_mcp(catalog);
         let around = around.with_bell(bell(None)).with_streams(stands_for.streams());
         let harness = place.harness(backend.clone(), models, around);
-        let id = new_run();
         mark(Some(id));
         let harness = harness.start(id, goal, policy).await;
         let harness = harness.inspect_err(|_| watcher.close()).context("can't start the run")?;

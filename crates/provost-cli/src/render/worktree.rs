@@ -1,8 +1,9 @@
 //! The states of an agent's git worktree, in words.
 
-use provost_event::{WorktreeEntry, WorktreeFound, WorktreeLeft, WorktreeMade};
+use provost_event::{PushedBranch, WorktreeEntry, WorktreeFound, WorktreeLeft, WorktreeMade};
 
 use super::saying::{Saying, Tag};
+use super::visible;
 
 /// Characters of a commit's name that tell it from others.
 const COMMIT_CHARS: usize = 12;
@@ -39,7 +40,12 @@ pub(super) fn found(entry: &WorktreeFound) -> Saying {
     match &entry.left {
         WorktreeLeft::Clean => Saying::detail("its git worktree is as it was made"),
         WorktreeLeft::Removed => Saying::detail("its git worktree is as it was made, and removed"),
-        WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
+        WorktreeLeft::Changed { pushed: Some(PushedBranch { url, branch }), summary, .. } => {
+            let differs = if summary.is_empty() { String::new() } else { format!(" ({summary})") };
+            let (url, branch) = (visible(url), visible(branch));
+            Saying::kept(Tag::Run, format!("its work is pushed{differs}: git fetch {url} {branch}"))
+        }
+        WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed: None } => {
             let branch = branch.as_deref().unwrap_or("no branch");
             let differs = if summary.is_empty() { String::new() } else { format!(" ({summary})") };
             let line = format!(

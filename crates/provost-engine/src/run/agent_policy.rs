@@ -2,7 +2,7 @@
 
 use provost_event::{
     Access, AgentPolicy, Brief, GoalPolicy, Isolation, KEEP_RUNNING, PermissionPolicy, RetryPolicy,
-    SessionStarted, StepMode, StepPolicy, Worktree,
+    SessionId, SessionStarted, StepMode, StepPolicy, Worktree,
 };
 
 use super::AgentNumber;
@@ -116,19 +116,14 @@ impl AgentPolicies<'_> {
             Some(parent) => self.of(parent)?.workspace,
             None => self.run.get()?.agent.workspace.clone(),
         };
-        let branch = format!("provost/{}", self.worktree_name(number));
+        let branch = worktree_branch(self.agents.table().session(number));
         Some(Worktree { from, branch, commit: None })
-    }
-
-    /// A unique name: no two agents of a run share a number, and no two runs an id.
-    fn worktree_name(&self, number: AgentNumber) -> String {
-        format!("{}-{number}", self.agents.table().session(number).run)
     }
 
     /// Lets an agent work in its worktree, and tells it so: its prompt was written for another folder.
     fn move_into(&self, worktree: &Worktree, number: AgentNumber, policy: &mut AgentPolicy) {
         let Some(folder) = self.run.worktrees() else { return };
-        policy.workspace = folder.join(self.worktree_name(number));
+        policy.workspace = folder.join(worktree_name(self.agents.table().session(number)));
         policy.system_prompt.push_str(&format!(
             "\n\nWhatever is said of a workspace above, yours is {}: a git worktree of your own, on the branch {}, made \
              from the last commit in {}. Commit your work there before you stop: your work is taken \
@@ -138,6 +133,18 @@ impl AgentPolicies<'_> {
             worktree.from.display(),
         ));
     }
+}
+
+/// The name of a session's worktree, which is unique: no two agents of a run share a number, and no two runs an id.
+#[must_use]
+pub fn worktree_name(session: SessionId) -> String {
+    format!("{}-{}", session.run, session.agent)
+}
+
+/// The branch of that worktree.
+#[must_use]
+pub fn worktree_branch(session: SessionId) -> String {
+    format!("provost/{}", worktree_name(session))
 }
 
 /// Adds to an agent's policy what its step requires.

@@ -7,10 +7,10 @@ mod stops;
 use provost_event::{
     AgentResumeRequested, Budget, BudgetExhausted, EffectId, Ended, Entry, Image, Outcome, PauseReason,
     Priority, ProcessesLeft, ProviderAwaited, Purpose, Reprioritized, ResumeCause, Resumed, RunStarted, Seq,
-    SessionId, SessionStarted, StopRequested,
+    SessionId, SessionStarted, StopRequested, Worktree,
 };
 
-use super::agent_policy::told_of_goal;
+use super::agent_policy::{told_of_goal, worktree_branch};
 use super::agents::{Agent, ROOT, TimeUp};
 use super::budget::{AgentTime, ReserveAnswer, ReservedCall};
 use super::lifecycle::RunTimer;
@@ -132,6 +132,12 @@ impl<'a> Deciding<'a> {
         let goal = run.goal.clone();
         let agent = told_of_goal(run.policy.agent.clone());
         let has_root = run.policy.flow.is_none();
+        let root = self.session(ROOT);
+        let worktree = run.policy.remote.as_ref().map(|remote| Worktree {
+            from: remote.copy.clone(),
+            branch: worktree_branch(root),
+            commit: Some(remote.commit.clone()),
+        });
         self.commit(run);
         if !has_root {
             return;
@@ -144,11 +150,11 @@ impl<'a> Deciding<'a> {
             depth: 0,
             call: None,
             agent: None,
-            worktree: None,
+            worktree,
             fork: None,
             reminder_id: reminder_id(self.entropy, ROOT),
         };
-        self.tell(self.session(ROOT), SessionEvent::Start(Box::new(started)));
+        self.tell(root, SessionEvent::Start(Box::new(started)));
     }
 
     /// Sets the timer that the new entries call for, in place of `before`.

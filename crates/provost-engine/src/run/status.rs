@@ -227,7 +227,7 @@ impl RunState {
         let policy = self.policy()?;
         Some(ActorStatus {
             goal: self.goal().to_owned(),
-            workspace: policy.agent.workspace.clone(),
+            workspace: policy.project().to_owned(),
             model: policy.agent.model.name.clone(),
             outcome: self.outcome().cloned(),
             started_at: self.lifecycle.started_at(),

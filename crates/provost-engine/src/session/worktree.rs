@@ -150,7 +150,7 @@ impl OwnWorktree {
         let report = match &self.inspected.as_ref()?.left {
             WorktreeLeft::Removed => "It changed nothing in its git worktree, which is removed.".to_owned(),
             WorktreeLeft::Clean => format!("It changed nothing in its git worktree {path}."),
-            WorktreeLeft::Changed { branch, commits, summary, uncommitted } => {
+            WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed } => {
                 let branch = match branch {
                     Some(branch) => format!("branch {branch}"),
                     None => "on no branch".to_owned(),
@@ -158,7 +158,11 @@ impl OwnWorktree {
                 let summary = if summary.is_empty() { "no file differs" } else { summary };
                 format!(
                     "Its work is in the git worktree {path}, {branch}. Commits: {commits} ({summary}); files with \
-                     changes that aren't committed: {uncommitted}. Merge the branch to take it over, then remove both."
+                     changes that aren't committed: {uncommitted}. Merge the branch to take it over, then remove both.{}",
+                    pushed
+                        .as_ref()
+                        .map(|to| format!(" It is pushed to {}, as {}.", to.url, to.branch))
+                        .unwrap_or_default()
                 )
             }
             WorktreeLeft::Unknown { why } => {

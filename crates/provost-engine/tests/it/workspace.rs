@@ -4,7 +4,7 @@
 use provost_engine::{AgentState, CleanWorktree, Effect, SessionEvent, WorktreeOrder, WorktreeResult};
 use provost_event::{
     ConversationEntry, Entry, ErrorClass, HookDecision, HookPoint, LifecycleEntry, Outcome, PauseReason,
-    RunPolicy, Seq, ToolEntry, ToolStatus, WorktreeLeft, WorktreeMade,
+    RemoteRepository, RunPolicy, Seq, ToolEntry, ToolStatus, WorktreeLeft, WorktreeMade,
 };
 
 use crate::tree_world::{self, Tree, key};
@@ -16,6 +16,7 @@ const SPAWN: (&str, &str) = ("spawn_agent", r#"{"goal":"g","isolation":"worktree
 pub(crate) fn play_all() {
     let all: &[fn()] = &[
         a_worktree_is_made_before_anything_else,
+        the_root_of_a_run_with_a_remote_repository_gets_one_from_its_copy,
         an_agent_hears_what_its_worktree_lacks,
         an_agents_own_agents_start_from_its_worktree,
         no_agent_gets_one_where_there_is_no_folder_for_them,
@@ -61,6 +62,7 @@ fn changed() -> WorktreeLeft {
         commits: 2,
         summary: "1 file changed, 3 insertions(+)".to_owned(),
         uncommitted: 1,
+        pushed: None,
     }
 }
 
@@ -132,6 +134,26 @@ fn result(tree: &Tree) -> Option<(ToolStatus, String)> {
         Entry::Tool(ToolEntry::Finished(done)) => Some((done.status, done.output.clone())),
         _ => None,
     })
+}
+
+#[test]
+fn the_root_of_a_run_with_a_remote_repository_gets_one_from_its_copy() {
+    let mut policy = policy();
+    policy.agent.workspace = format!("/trees/{RUN}-0").into();
+    policy.remote = Some(RemoteRepository {
+        url: "git@host:shop.git".to_owned(),
+        commit: "c0ffee".to_owned(),
+        copy: "/trees/shop".into(),
+        project: "/home/ann/shop".into(),
+    });
+    let mut tree = Tree::start(policy);
+    let (seq, asked) = order(&tree, 0);
+    assert_eq!(open(&tree, 0), [format!("#{seq} make worktree")]);
+    assert_eq!(asked.from, std::path::Path::new("/trees/shop"));
+    assert_eq!(asked.path, std::path::PathBuf::from(format!("/trees/{RUN}-0")));
+    assert_eq!((asked.branch, asked.commit), (format!("provost/{RUN}-0"), Some("c0ffee".to_owned())));
+    ready(&mut tree, 0, made(0));
+    assert!(open(&tree, 0)[0].ends_with("call model"), "{:?}", open(&tree, 0));
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod again;
 mod check;
 mod list;
 mod make;
+mod remote;
 mod sweep;
 
 use provost_engine::{WorktreeCheck, WorktreeOrder, WorktreeResult};
@@ -12,6 +13,8 @@ use provost_event::WorktreeLeft;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use again::{commit_at, make_again};
+pub(crate) use make::changed_files;
+pub(crate) use remote::RemoteWorktrees;
 
 use super::HarnessExecutor;
 

@@ -1,9 +1,12 @@
 //! Starting a run with another agent's conversation.
 
+use std::sync::Arc;
+
 use provost_engine::{RunEvent, RunForkRequest};
 use provost_event::{RunId, RunPolicy, Worktree};
 
 use super::{AgentHarness, Harness, LogPositions, lacks_price, step_mode_of};
+use crate::executor::RemoteWorktrees;
 use crate::lineage::ForkPoint;
 use crate::{BackendError, HarnessError, RunPosition};
 
@@ -44,7 +47,8 @@ impl AgentHarness {
                 policy.observers.push(name.to_owned());
             }
         }
-        let mut harness = self.claim(run, RunPosition::START, LogPositions::new()).await?;
+        let remote = RemoteWorktrees::of(&policy, Arc::clone(&self.deps.clock));
+        let mut harness = self.claim(run, remote, RunPosition::START, LogPositions::new()).await?;
         harness.step_mode = step_mode_of(&policy);
         let agent_goal = point.goal.clone();
         let fork = Box::new(point.into_fork());

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::diff::{Base, Comparison, FileChange};
 use crate::git::GitError;
+use crate::git::remote::reference;
 use crate::{BackendError, Log, Redactor};
 
 /// Entries at a log's beginning that contain the creation of a worktree.
@@ -65,6 +66,19 @@ pub enum WorkspaceDiffError {
     #[error("the worktree {} isn't there: it is made when its agent begins, and removed when the agent has changed \
              nothing in it", .0.display())]
     NoWorktree(PathBuf),
+    /// The worktree is on the machine that works on the run; the remote repository has its content.
+    #[error("the worktree {} isn't on this machine: `git fetch {url} {reference}` gets its files, and `git diff {commit} \
+             FETCH_HEAD` shows what was changed", path.display())]
+    Remote {
+        /// Its path.
+        path: PathBuf,
+        /// The repository's address.
+        url: String,
+        /// What it is called there.
+        reference: String,
+        /// The commit that it began with.
+        commit: String,
+    },
     /// Git can't compare the files.
     #[error("the files in {} can't be compared: {message}", workspace.display())]
     Git {
@@ -160,8 +174,19 @@ impl Start {
                         Entry::Worktree(WorktreeEntry::Made(made)) => Some(made.commit.clone()),
                         _ => None,
                     });
-                    if start.commit.is_none() || !start.workspace.is_dir() {
-                        return Err(WorkspaceDiffError::NoWorktree(start.workspace));
+                    match (&run.policy.remote, start.commit.clone()) {
+                        (_, Some(_)) if start.workspace.is_dir() => {}
+                        (Some(remote), Some(commit)) => {
+                            return Err(WorkspaceDiffError::Remote {
+                                path: start.workspace,
+                                url: remote.url.clone(),
+                                reference: reference(session),
+                                commit,
+                            });
+                        }
+                        (None, _) | (Some(_), None) => {
+                            return Err(WorkspaceDiffError::NoWorktree(start.workspace));
+                        }
                     }
                 }
                 Ok(start)

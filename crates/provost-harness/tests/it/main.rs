@@ -95,6 +95,8 @@ mod recall;
 #[cfg(test)]
 mod recall_stage;
 #[cfg(test)]
+mod remote_worktree;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod run_tools;

@@ -15,29 +15,29 @@ use provost_event::{
     Usage, WorktreeEntry, WorktreeLeft,
 };
 use provost_harness::{
-    AgentHarness, DeltaSink, Harness, HarnessDeps, Log as _, Model, ModelRequest, Models, SystemClock,
+    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Log as _, Model, ModelRequest, Models, SystemClock,
 };
 use provost_sqlite::SqliteStore;
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-const RUN: RunId = RunId::from_entropy(606);
-const LATER: RunId = RunId::from_entropy(607);
-const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const RUN: RunId = RunId::from_entropy(606);
+pub(crate) const LATER: RunId = RunId::from_entropy(607);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 const MODEL: &str = "script:worktree";
 /// Commits all changes.
-const COMMIT: &str =
+pub(crate) const COMMIT: &str =
     "git add -A && git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -qm work";
 
 // ---- the agents ---------------------------------------------------------------------------------------------------
 
 /// The actions of each agent, one model answer after the other; after them it claims to be done.
 #[derive(Clone, Default)]
-struct Cast(Arc<Mutex<HashMap<u32, Vec<Vec<Block>>>>>);
+pub(crate) struct Cast(pub(crate) Arc<Mutex<HashMap<u32, Vec<Vec<Block>>>>>);
 
 impl Cast {
-    fn does(self, agent: u32, calls: &[(&str, serde_json::Value)]) -> Self {
+    pub(crate) fn does(self, agent: u32, calls: &[(&str, serde_json::Value)]) -> Self {
         let answer = calls.iter().enumerate().map(|(number, (tool, input))| {
             let mut all = self.0.lock().unwrap();
             let known = all.entry(agent).or_default().len();
@@ -53,16 +53,16 @@ impl Cast {
         self
     }
 
-    fn asks_for(self, agent: u32, others: usize) -> Self {
+    pub(crate) fn asks_for(self, agent: u32, others: usize) -> Self {
         let call = (SPAWN_TOOL, json!({"goal": "work", "isolation": "worktree"}));
         self.does(agent, &vec![call; others])
     }
 
-    fn sh(self, agent: u32, command: &str) -> Self {
+    pub(crate) fn sh(self, agent: u32, command: &str) -> Self {
         self.does(agent, &[("shell", json!({ "command": command }))])
     }
 
-    fn writes(self, agent: u32, path: &str, content: &str) -> Self {
+    pub(crate) fn writes(self, agent: u32, path: &str, content: &str) -> Self {
         self.does(agent, &[("write_file", json!({"path": path, "content": content}))])
     }
 }
@@ -96,7 +96,7 @@ impl Model for Cast {
 // ---- the repository and the run -----------------------------------------------------------------------------------
 
 /// A git without the user's settings.
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"])
         .args(arguments)
@@ -111,21 +111,21 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text").trim().to_owned()
 }
 
-struct GitFixture {
-    folder: tempfile::TempDir,
-    cast: Cast,
+pub(crate) struct GitFixture {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) cast: Cast,
 }
 
 impl GitFixture {
     /// A folder that is no repository yet.
-    fn bare(cast: Cast) -> Self {
+    pub(crate) fn bare(cast: Cast) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join("project")).expect("made");
         Self { folder, cast }
     }
 
     /// A repository with one commit.
-    fn new(cast: Cast) -> Self {
+    pub(crate) fn new(cast: Cast) -> Self {
         let place = Self::bare(cast);
         let project = place.project();
         git(&project, &["init", "-q"]);
@@ -135,15 +135,15 @@ impl GitFixture {
         place
     }
 
-    fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.folder.path().canonicalize().expect("there").join("project")
     }
 
-    fn trees(&self) -> PathBuf {
+    pub(crate) fn trees(&self) -> PathBuf {
         self.folder.path().canonicalize().expect("there").join("trees")
     }
 
-    fn tree(&self, agent: u32) -> PathBuf {
+    pub(crate) fn tree(&self, agent: u32) -> PathBuf {
         self.trees().join(format!("{RUN}-{agent}"))
     }
 
@@ -151,7 +151,7 @@ impl GitFixture {
         git(&self.project(), &["for-each-ref", "--format=%(refname:short)", "refs/heads"])
     }
 
-    fn policy(&self) -> RunPolicy {
+    pub(crate) fn policy(&self) -> RunPolicy {
         let tools = provost_tools::builtin();
         let mut tools =
             ["shell", "write_file", "read_file"].map(|name| tools.get(name).unwrap().spec().clone()).to_vec();
@@ -167,11 +167,17 @@ impl GitFixture {
         }
     }
 
-    fn harness(&self) -> (AgentHarness, Arc<EmbeddedBackend>) {
+    pub(crate) fn harness(&self) -> (AgentHarness, Arc<EmbeddedBackend>) {
+        self.harness_by(Arc::new(SystemClock))
+    }
+
+    /// A harness with a clock of its own; the log's stays the machine's.
+    pub(crate) fn harness_by(&self, clock: Arc<dyn Clock>) -> (AgentHarness, Arc<EmbeddedBackend>) {
         let store = SqliteStore::open(self.folder.path().join("log.db")).expect("a store");
         let backend = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock)).expect("a backend"));
         let models = Models::new().with(MODEL, Arc::new(self.cast.clone()));
-        (AgentHarness::new(HarnessDeps::new(backend.clone(), models, provost_tools::builtin())), backend)
+        let deps = HarnessDeps::new(backend.clone(), models, provost_tools::builtin());
+        (AgentHarness::new(HarnessDeps { clock, ..deps }), backend)
     }
 
     async fn start(&self) -> Stage {
@@ -192,24 +198,24 @@ impl GitFixture {
     }
 }
 
-struct Stage {
-    run: Harness,
-    backend: Arc<EmbeddedBackend>,
+pub(crate) struct Stage {
+    pub(crate) run: Harness,
+    pub(crate) backend: Arc<EmbeddedBackend>,
 }
 
 impl Stage {
-    async fn goes(&mut self) -> Outcome {
+    pub(crate) async fn goes(&mut self) -> Outcome {
         let cancel = CancellationToken::new();
         timeout(DEADLINE, self.run.run(&cancel)).await.expect("it comes to an end").expect("it works")
     }
 
-    async fn entries(&self, agent: u32) -> Vec<Entry> {
+    pub(crate) async fn entries(&self, agent: u32) -> Vec<Entry> {
         let session = SessionId { run: self.run.run_id(), agent };
         let log = self.backend.read(session.into(), Seq::START, 10_000).await.expect("a log");
         log.iter().map(|record| record.entry.clone()).collect()
     }
 
-    async fn results(&self, agent: u32) -> Vec<(ToolStatus, String)> {
+    pub(crate) async fn results(&self, agent: u32) -> Vec<(ToolStatus, String)> {
         let results = self.entries(agent).await.into_iter().filter_map(|entry| match entry {
             Entry::Tool(ToolEntry::Finished(done)) => Some((done.status, done.output)),
             _ => None,
@@ -229,7 +235,7 @@ impl Stage {
         timeout(DEADLINE, look).await.expect("it ends");
     }
 
-    async fn left(&self, agent: u32) -> Option<WorktreeLeft> {
+    pub(crate) async fn left(&self, agent: u32) -> Option<WorktreeLeft> {
         self.entries(agent).await.into_iter().find_map(|entry| match entry {
             Entry::Worktree(WorktreeEntry::Found(found)) => Some(found.left),
             _ => None,
@@ -237,7 +243,7 @@ impl Stage {
     }
 }
 
-async fn until(what: impl Fn() -> bool) {
+pub(crate) async fn until(what: impl Fn() -> bool) {
     let look = async {
         while !what() {
             tokio::time::sleep(Duration::from_millis(2)).await;

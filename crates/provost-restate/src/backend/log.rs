@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use provost_engine::Event;
+use provost_engine::{Event, RunEvent};
 use provost_event::{ActorKey, Elapsed, Record, RunId, Seq, SessionId};
 use provost_harness::{BackendError, Log, PlacedEntry, PlacedRecord, Posted, RunPosition, read_run};
 use serde::Serialize;
@@ -116,6 +116,15 @@ struct Polling<At, Read, Place> {
     place: Place,
 }
 
+/// Whether an event starts a run whose files any worker can fetch.
+fn has_remote(event: &Event) -> bool {
+    match event {
+        Event::Run(RunEvent::Start { policy, .. }) => policy.remote.is_some(),
+        Event::Run(RunEvent::Fork(request)) => request.policy.remote.is_some(),
+        Event::Run(_) | Event::Session(_) => false,
+    }
+}
+
 #[async_trait]
 impl Log for RestateBackend {
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
@@ -127,7 +136,7 @@ impl Log for RestateBackend {
             moment: Moment { at: self.inner.clock.now(), entropy: fastrand::u64(..), elapsed },
             dedup: dedup.map(str::to_owned),
             of: None,
-            label: self.inner.engine.label.clone(),
+            label: self.inner.engine.label.clone().filter(|_| !has_remote(&event)),
         };
         match self.have_decided(run, request).await? {
             Reply::Done(done) => Ok(done.into()),

@@ -7,7 +7,9 @@ use std::time::Duration;
 use provost_config::{Folders, Settled};
 use provost_engine::{Actor, RunState, SessionState};
 use provost_event::{GoalState, Outcome, RunId, RunPolicy, SessionId};
-use provost_harness::{Backend, BackendError, Harness, HarnessError, Models, NoCallback, read_actor};
+use provost_harness::{
+    Backend, BackendError, Harness, HarnessError, Models, NoCallback, fetch_remote, read_actor,
+};
 use provost_llm::resolve;
 use provost_restate::RestateBackend;
 use tokio::task::JoinSet;
@@ -189,9 +191,15 @@ impl EngineWorker {
         };
         let policy = state.policy().ok_or_else(|| Refusal::new(format!("run {run} has no policy"), ""))?;
         let folder = &policy.agent.workspace;
-        if root.worktree().is_none() && !folder.is_dir() {
+        if root.worktree().is_none() && policy.remote.is_none() && !folder.is_dir() {
             let what = format!("its workspace {} isn't on this machine", folder.display());
             return Err(Refusal::new(what, "").into());
+        }
+        if let Some(remote) = &policy.remote {
+            let fetched = fetch_remote(remote, run).await;
+            fetched.map_err(|error| {
+                Refusal::new(error.to_string(), "try `git fetch` there as the worker's user")
+            })?;
         }
         let settings = &self.settled.settings;
         self.place.services().report(&*backend, run).await?;

@@ -129,7 +129,8 @@ fn folder(root: &Actor, policy: &RunPolicy) -> std::path::PathBuf {
         Actor::Session(session) => session.worktree(),
         Actor::Run(_) => None,
     };
-    worktree.map_or_else(|| policy.agent.workspace.clone(), |(worktree, _)| worktree.from.clone())
+    let worktree = worktree.filter(|_| policy.remote.is_none());
+    worktree.map_or_else(|| policy.project().to_owned(), |(worktree, _)| worktree.from.clone())
 }
 
 /// A goal with this condition: judged as the one that the run has, as those that its agents give, or as the current

@@ -32,7 +32,7 @@ async fn look(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<Workt
         (true, CleanWorktree::Goes) => Ok(remove(check, cancel).await),
         (false, _) => {
             let (commits, summary) = differs(&git, &check.commit, &head).await?;
-            Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted })
+            Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed: None })
         }
     }
 }
@@ -46,7 +46,8 @@ async fn look_at_branch(check: &WorktreeCheck, cancel: &CancellationToken) -> Re
     };
     let git = Git::of(&check.repository, cancel).await?;
     let (commits, summary) = differs(&git, &check.commit, &tip).await?;
-    Ok(WorktreeLeft::Changed { branch: Some(check.branch.clone()), commits, summary, uncommitted: 0 })
+    let branch = Some(check.branch.clone());
+    Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted: 0, pushed: None })
 }
 
 /// The last commit of the worktree's branch, if that still exists.

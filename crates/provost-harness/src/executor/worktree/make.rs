@@ -207,7 +207,7 @@ pub(super) async fn drop_branch(repository: &Path, branch: &str, commit: &str, c
 
 /// Files with uncommitted changes, and files that are neither tracked nor ignored. A repository that is checked
 /// out inside counts as one: its changes can't be determined without its own settings.
-pub(super) async fn changed_files(git: &Git<'_>) -> Result<u32, GitError> {
+pub(crate) async fn changed_files(git: &Git<'_>) -> Result<u32, GitError> {
     let arguments =
         ["status", "--porcelain", "--no-renames", "--untracked-files=all", "--ignore-submodules=all"];
     let status = git.run(CHECKOUT_MAX, arguments.map(OsStr::new)).await?;

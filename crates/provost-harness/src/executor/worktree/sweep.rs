@@ -20,8 +20,9 @@ const WORKTREES_MAX: usize = 100;
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
 
-/// Removes the unchanged worktrees in `folder` whose sessions have ended. All others stay: those of sessions that
-/// continue or may continue, those recorded as changed, and those unknown to `backend`.
+/// Removes the worktrees in `folder` whose sessions have ended, if they are unchanged or a branch of a remote repository has
+/// all that is in them. All others stay: those of sessions that continue or may continue, those recorded as changed, and
+/// those unknown to `backend`.
 pub(super) async fn sweep(backend: &dyn Log, folder: PathBuf, cancel: &CancellationToken) {
     for (path, session) in worktrees(folder).await {
         if cancel.is_cancelled() {
@@ -58,6 +59,7 @@ pub(super) fn session_of(name: &str) -> Option<SessionId> {
 struct Story {
     started: SessionStarted,
     made: Option<WorktreeMade>,
+    is_pushed: bool,
 }
 
 /// `None` if there is nothing to do: the session hasn't ended, or its worktree has been inspected.
@@ -71,11 +73,12 @@ async fn story(backend: &dyn Log, session: SessionId) -> Result<Option<Story>, B
         for record in &records {
             match (&record.entry, &mut story) {
                 (Entry::Lifecycle(LifecycleEntry::SessionStarted(started)), None) => {
-                    story = Some(Story { started: started.clone(), made: None });
+                    story = Some(Story { started: started.clone(), made: None, is_pushed: false });
                 }
                 (Entry::Worktree(WorktreeEntry::Made(made)), Some(story)) => story.made = Some(made.clone()),
-                (Entry::Worktree(WorktreeEntry::Found(found)), _) => {
-                    is_seen_to = matches!(found.left, WorktreeLeft::Changed { .. });
+                (Entry::Worktree(WorktreeEntry::Found(found)), Some(story)) => {
+                    is_seen_to = matches!(found.left, WorktreeLeft::Changed { pushed: None, .. });
+                    story.is_pushed = matches!(found.left, WorktreeLeft::Changed { pushed: Some(_), .. });
                 }
                 (Entry::Lifecycle(LifecycleEntry::Ended(_)), _) => is_over = true,
                 _ => {}
@@ -90,6 +93,14 @@ async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &Cancellati
         return;
     };
     match story.made {
+        Some(WorktreeMade { repository, .. }) if story.is_pushed => {
+            clear(path, &repository, cancel).await;
+            let Ok(git) = Git::of(&repository, cancel).await else { return };
+            let branch = format!("refs/heads/{}", worktree.branch);
+            if let Err(error) = git.ask(["update-ref", "-d", &branch]).await {
+                tracing::debug!(%error, branch, "a branch stays");
+            }
+        }
         Some(WorktreeMade { repository, commit, .. }) => {
             let path = path.to_path_buf();
             let when_clean = CleanWorktree::Goes;

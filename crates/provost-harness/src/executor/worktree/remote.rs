@@ -1,0 +1,361 @@
+//! Worktrees of a run with a remote repository: each is fetched when the first effect of this process needs it, and pushed
+//! before the result of an effect that may have changed it is reported. So another machine that takes the run over has
+//! all files that the log tells of.
+//!
+//! A worktree `RUN-N` is the reference `refs/provost-worktrees/RUN-N` of the remote: a commit with all its files, or its last commit
+//! itself. Each push names the commit that it replaces, and taking a worktree over is such a push too: a process that has
+//! lost the run without knowing can push nothing any more.
+
+mod content;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use provost_engine::{Actor, WorktreeOrder, worktree_name};
+use provost_event::{Elapsed, PushedBranch, RemoteRepository, RunPolicy, SessionId, WorktreeLeft};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use self::content::{Content, commit_of, restore};
+use super::sweep::session_of;
+use crate::git::remote::{Remote, reference};
+use crate::git::{Git, GitError};
+use crate::{BackendError, Clock, Log, read_actor};
+
+/// How long a push is tried before the result is reported without it.
+const PUSH_MAX: Duration = Duration::from_secs(60);
+/// The same for an effect that was told to stop.
+const LAST_PUSH_MAX: Duration = Duration::from_secs(5);
+/// Time between two attempts, at first and at most.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// Longer than a process that has lost the run takes to notice.
+const LOST_AFTER: Duration = Duration::from_secs(15);
+/// References of the copy here say what this machine pushed last.
+const PUSHED: &str = "refs/provost-worktrees/pushed";
+
+/// The worktrees of a run with a remote repository, as this process knows them.
+pub(crate) struct RemoteWorktrees {
+    remote: RemoteRepository,
+    /// The folder that they are in.
+    folder: PathBuf,
+    clock: Arc<dyn Clock>,
+    known: std::sync::Mutex<HashMap<SessionId, Arc<Mutex<Known>>>>,
+}
+
+/// What this process knows of a worktree.
+#[derive(Default)]
+struct Known {
+    /// Whether it was taken over by this process.
+    is_ours: bool,
+    /// What the remote has.
+    pushed: Option<String>,
+    /// The content of that.
+    content: Option<Content>,
+}
+
+/// The reference of the copy here that names what this machine pushed last of a worktree.
+fn last_pushed(owner: SessionId) -> String {
+    format!("{PUSHED}/{}", worktree_name(owner))
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RemoteError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Log(#[from] BackendError),
+    #[error("another process has pushed to it")]
+    Overtaken(Option<String>),
+}
+
+impl RemoteWorktrees {
+    /// Those of a run with this policy; none if it has no remote repository.
+    pub(crate) fn of(policy: &RunPolicy, clock: Arc<dyn Clock>) -> Option<Self> {
+        let (remote, folder) = (policy.remote.clone()?, policy.worktrees.clone()?);
+        Some(Self { remote, folder, clock, known: std::sync::Mutex::default() })
+    }
+
+    fn remote(&self) -> Remote<'_> {
+        Remote { url: &self.remote.url, copy: &self.remote.copy }
+    }
+
+    /// The session whose worktree `workspace` is.
+    pub(crate) fn owner(&self, workspace: &Path) -> Option<SessionId> {
+        let name = workspace.strip_prefix(&self.folder).ok()?.to_str()?;
+        session_of(name)
+    }
+
+    fn path(&self, owner: SessionId) -> PathBuf {
+        self.folder.join(worktree_name(owner))
+    }
+
+    fn known(&self, owner: SessionId) -> Arc<Mutex<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(owner).or_default().clone()
+    }
+
+    /// Gets ready for making the worktree of `order`: fetches its first commit, or has its source here.
+    pub(crate) async fn before_made(
+        &self,
+        backend: &dyn Log,
+        order: &WorktreeOrder,
+        cancel: &CancellationToken,
+    ) -> Result<(), String> {
+        if let Some(source) = self.owner(&order.from) {
+            self.take_over(backend, source, cancel).await;
+        }
+        let known = self.known(order.session);
+        let mut known = known.lock().await;
+        let mut attempts = Attempts::within(&*self.clock, Some(PUSH_MAX));
+        loop {
+            match self.fetched(order.session, cancel).await {
+                Ok(fetched) => {
+                    *known = Known { is_ours: true, pushed: fetched, content: None };
+                    return Ok(());
+                }
+                Err(error) if attempts.again(cancel).await => {
+                    tracing::warn!(%error, url = self.remote.url, "a repository can't be fetched: tried again");
+                }
+                Err(error) => return Err(format!("{} can't be fetched: {error}", self.remote.url)),
+            }
+        }
+    }
+
+    async fn fetched(
+        &self,
+        owner: SessionId,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, GitError> {
+        let git = self.remote().open(cancel).await?;
+        if let Err(error) = self.remote().pack(&git).await {
+            tracing::debug!(%error, "the copy of a repository isn't packed");
+        }
+        self.remote().fetch(&git, &reference(owner)).await
+    }
+
+    /// Has the worktree of `owner` here as it was last pushed, once in this process; whether that was now. Tried until it
+    /// succeeds or `cancel` fires: nothing may be done in other files.
+    pub(crate) async fn take_over(
+        &self,
+        backend: &dyn Log,
+        owner: SessionId,
+        cancel: &CancellationToken,
+    ) -> bool {
+        let known = self.known(owner);
+        let mut known = known.lock().await;
+        if known.is_ours {
+            return false;
+        }
+        let mut attempts = Attempts::within(&*self.clock, None);
+        while !known.is_ours {
+            match self.taken_over(backend, owner, cancel).await {
+                Ok(taken) => *known = taken,
+                Err(error) => {
+                    tracing::warn!(%error, url = self.remote.url, %owner, "a worktree can't be fetched: tried again");
+                    if !attempts.again(cancel).await {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    async fn taken_over(
+        &self,
+        backend: &dyn Log,
+        owner: SessionId,
+        cancel: &CancellationToken,
+    ) -> Result<Known, RemoteError> {
+        let made = match read_actor(backend, owner.into()).await? {
+            Actor::Session(state) => state.worktree_made().map(|(order, made)| (order, made.clone())),
+            Actor::Run(_) => None,
+        };
+        // One that isn't made yet is fetched when it is.
+        let Some((order, made)) = made else {
+            return Ok(Known { is_ours: true, ..Known::default() });
+        };
+        let git = self.remote().open(cancel).await?;
+        let fetched = self.remote().fetch(&git, &reference(owner)).await?;
+        let own_last = git.find(["rev-parse", "--verify", "--quiet", &last_pushed(owner)]).await?;
+        let is_here = Git::at(&order.path, cancel).await.is_ok();
+        if !is_here || (fetched.is_some() && own_last != fetched) {
+            restore(&self.remote.copy, (&order, &made), fetched.as_deref(), cancel).await?;
+        }
+        let mut known = Known { is_ours: true, pushed: fetched, content: None };
+        self.push(owner, &mut known, cancel).await?;
+        Ok(known)
+    }
+
+    /// Pushes the worktree of `owner`, if its content has changed.
+    ///
+    /// # Errors
+    /// Why that wasn't possible for a minute; it is tried again with the next effect.
+    pub(crate) async fn publish(&self, owner: SessionId, cancel: &CancellationToken) -> Result<(), String> {
+        let known = self.known(owner);
+        let mut known = known.lock().await;
+        // An effect that was told to stop has only a moment left, but what it did is there.
+        let limit = if cancel.is_cancelled() { LAST_PUSH_MAX } else { PUSH_MAX };
+        let mut attempts = Attempts::within(&*self.clock, Some(limit));
+        while known.is_ours {
+            let unhurried = CancellationToken::new();
+            let pushed = tokio::select! {
+                pushed = self.push(owner, &mut known, &unhurried) => pushed,
+                () = attempts.over() => Err(GitError::TimedOut(limit).into()),
+            };
+            let error = match pushed {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if let RemoteError::Overtaken(by) = &error {
+                // If this process has lost the run, it learns that meanwhile, and stops.
+                self.clock.sleep(LOST_AFTER).await;
+                known.pushed.clone_from(by);
+            }
+            tracing::warn!(%error, url = self.remote.url, %owner, "a worktree can't be pushed");
+            if !attempts.again(cancel).await {
+                return Err(format!("{}: {error}", self.remote.url));
+            }
+        }
+        Ok(())
+    }
+
+    async fn push(
+        &self,
+        owner: SessionId,
+        known: &mut Known,
+        cancel: &CancellationToken,
+    ) -> Result<(), RemoteError> {
+        let path = self.path(owner);
+        if !path.exists() {
+            return Ok(());
+        }
+        let content = Content::of(&path, cancel).await?;
+        if known.content.as_ref() == Some(&content) {
+            return Ok(());
+        }
+        let git = self.remote().open(cancel).await?;
+        // Always another commit: so a process that was overtaken is told so.
+        let commit = commit_of(&self.remote.copy, &content, owner, cancel).await?;
+        let reference = reference(owner);
+        let pushed = self.remote().push(&git, (&reference, &commit), known.pushed.as_deref()).await;
+        if let Err(error) = pushed {
+            let there = self.remote().fetch(&git, &reference).await?;
+            match there {
+                // It was received, and the answer was lost.
+                Some(there) if there == commit => {}
+                there if there == known.pushed => return Err(error.into()),
+                there => return Err(RemoteError::Overtaken(there)),
+            }
+        }
+        git.ask(["update-ref", &last_pushed(owner), &commit]).await?;
+        known.pushed = Some(commit);
+        known.content = Some(content);
+        Ok(())
+    }
+
+    /// After an inspection: pushes the branch of a changed worktree, and removes what the remote has of a removed one.
+    pub(crate) async fn conclude(
+        &self,
+        (owner, branch): (SessionId, &str),
+        left: WorktreeLeft,
+        cancel: &CancellationToken,
+    ) -> WorktreeLeft {
+        if let Err(why) = self.publish(owner, cancel).await {
+            tracing::warn!(why, %owner, "changes of a worktree aren't pushed");
+            return left;
+        }
+        let known = self.known(owner);
+        let mut known = known.lock().await;
+        match left {
+            WorktreeLeft::Changed { branch: at, commits, summary, uncommitted, .. } => {
+                let pushed = self.push_branch(branch, &known, cancel).await;
+                let pushed =
+                    pushed.inspect_err(|error| tracing::warn!(%error, %owner, "a branch isn't pushed"));
+                WorktreeLeft::Changed {
+                    branch: at,
+                    commits,
+                    summary,
+                    uncommitted,
+                    pushed: pushed.ok().flatten(),
+                }
+            }
+            // The run's own reference has the commit that a resumed run begins with.
+            WorktreeLeft::Removed if owner.agent != 0 => {
+                if let Some(pushed) = known.pushed.take()
+                    && let Err(error) = self.forget(owner, &pushed, cancel).await
+                {
+                    tracing::warn!(%error, %owner, "a reference to an unchanged worktree stays at the remote");
+                }
+                left
+            }
+            WorktreeLeft::Removed | WorktreeLeft::Clean | WorktreeLeft::Unknown { .. } => left,
+        }
+    }
+
+    async fn push_branch(
+        &self,
+        branch: &str,
+        known: &Known,
+        cancel: &CancellationToken,
+    ) -> Result<Option<PushedBranch>, GitError> {
+        let (Some(pushed), Some(content)) = (&known.pushed, &known.content) else { return Ok(None) };
+        let git = self.remote().open(cancel).await?;
+        let tip = if content.is_committed { &content.head } else { pushed };
+        self.remote().overwrite(&git, &format!("refs/heads/{branch}"), tip).await?;
+        Ok(Some(PushedBranch { url: self.remote.url.clone(), branch: branch.to_owned() }))
+    }
+
+    async fn forget(
+        &self,
+        owner: SessionId,
+        pushed: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(), GitError> {
+        let git = self.remote().open(cancel).await?;
+        self.remote().delete(&git, &reference(owner), pushed).await?;
+        git.ask(["update-ref", "-d", &last_pushed(owner)]).await.map(drop)
+    }
+}
+
+/// Attempts within a time limit, with growing pauses.
+struct Attempts<'a> {
+    clock: &'a dyn Clock,
+    /// When there are no more; none without a limit.
+    until: Option<Elapsed>,
+    pause: Duration,
+}
+
+impl<'a> Attempts<'a> {
+    fn within(clock: &'a dyn Clock, limit: Option<Duration>) -> Self {
+        let until = limit.map(|limit| clock.monotonic().plus_ms(ms(limit)));
+        Self { clock, until, pause: RETRY_FIRST }
+    }
+
+    /// Waits for the next attempt; whether there is one.
+    async fn again(&mut self, cancel: &CancellationToken) -> bool {
+        let next = self.clock.monotonic().plus_ms(ms(self.pause));
+        if cancel.is_cancelled() || self.until.is_some_and(|until| next >= until) {
+            return false;
+        }
+        self.pause = (self.pause * 2).min(RETRY_MAX);
+        tokio::select! {
+            () = self.clock.sleep_until(next) => true,
+            () = cancel.cancelled() => false,
+        }
+    }
+
+    /// Waits for the end of the time limit.
+    async fn over(&self) {
+        match self.until {
+            Some(until) => self.clock.sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
