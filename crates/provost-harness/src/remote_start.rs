@@ -74,7 +74,7 @@ pub async fn start_remote(
     let git = Git::at(folder, &cancel).await.map_err(|_| RemoteStartError::NoWorkTree(folder.to_owned()))?;
     let asked = |error: GitError| RemoteStartError::Git {
         what: format!("the git repository in {} can't be read", folder.display()),
-        why: error.to_string(),
+        why: in_a_line(&error),
     };
     let commit = git.find(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await.map_err(asked)?;
     let commit = commit.ok_or_else(|| RemoteStartError::NoCommit(folder.to_owned()))?;
@@ -87,10 +87,16 @@ pub async fn start_remote(
     let pushed = to.push(&git, (&reference(SessionId::root(run)), &commit), None).await;
     pushed.map_err(|error| RemoteStartError::Git {
         what: format!("the last commit can't be pushed to {url}"),
-        why: error.to_string(),
+        why: in_a_line(&error),
     })?;
     let project = folder.to_owned();
     Ok(RemoteStart { repository: RemoteRepository { url, commit, copy, project }, uncommitted })
+}
+
+/// What git said, on one line.
+fn in_a_line(error: &GitError) -> String {
+    let said = error.to_string();
+    said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Fetches what the remote `repository` has of `run`, so that the run can be worked on here.
@@ -106,7 +112,7 @@ pub async fn fetch_remote(repository: &RemoteRepository, run: RunId) -> Result<(
     };
     fetched.await.map(drop).map_err(|error| RemoteStartError::Git {
         what: format!("{} can't be fetched", repository.url),
-        why: error.to_string(),
+        why: in_a_line(&error),
     })
 }
 

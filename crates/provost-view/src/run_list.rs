@@ -31,7 +31,7 @@ pub struct RunListItem {
     pub verification: Option<String>,
     /// Its goal.
     pub goal: String,
-    /// Its root agent's workspace.
+    /// The folder that it was started in: its root agent's workspace, unless its files are in a remote repository.
     pub workspace: PathBuf,
     /// Its root agent's model.
     pub model: String,

@@ -255,6 +255,8 @@ fn check_says_what_counts_and_where_it_came_from() {
         engine.labels                 not set: none
         engine.namespace              provost  (default)
         engine.effect_deadline        6h  (default)
+        engine.git_remote             not set: runs work in the folder where they are started, on machines that have it
+        engine.worktrees              not set: a folder in the state folder
         engine.server                 not set: what `provost cluster install` has installed, else `restate-server` in PATH
         stop hook tests  true  (provost.toml:5:1)
         trust: you trust what stands in /FOLDER/work

@@ -116,6 +116,9 @@ fn rows(seen: &RunPage<'_>, facts: &RunFacts) -> String {
         None => row("model", &visible(state.model().map_or(&summary.model, |model| &model.name))),
     }
     row("workspace", &visible(&shown(&summary.workspace)));
+    if let Some(remote) = state.policy().and_then(|policy| policy.remote.as_ref()) {
+        row("files", &format!("branches provost/{}-N of {}", summary.run, visible(&remote.url)));
+    }
     holder_and_lineage(state, seen.details).iter().for_each(|(name, value)| row(name, value));
     service_rows(&seen.details.kept_services).iter().for_each(|(name, value)| row(name, value));
     row("started", &date_and_time(summary.started_at));
