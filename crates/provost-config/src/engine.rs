@@ -236,10 +236,12 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Checked(|s, remote| {
-            if remote.is_empty() || remote.starts_with('-') || remote.contains(char::is_whitespace) {
-                return Err(format!("must be the name of a remote or an address (is `{remote}`)"));
+            if remote.starts_with('-') || remote.contains(char::is_whitespace) {
+                return Err(format!(
+                    "must be the name of a remote or an address, or empty for none (is `{remote}`)"
+                ));
             }
-            s.engine.git_remote = Some(remote);
+            s.engine.git_remote = Some(remote).filter(|remote| !remote.is_empty());
             Ok(())
         }),
         default: SettingDefault::Unset(

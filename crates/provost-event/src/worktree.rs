@@ -93,9 +93,12 @@ pub enum WorktreeLeft {
         summary: String,
         /// Files with uncommitted changes.
         uncommitted: u32,
-        /// The remote branch that has all of it, uncommitted changes as a last commit; absent where there is no remote.
+        /// The remote branch that has it, uncommitted changes as a last commit; absent where there is no remote.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pushed: Option<PushedBranch>,
+        /// What of it the remote lacks, or why it has nothing of it; absent if it has all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpushed: Option<String>,
     },
     /// Unknown; the worktree stays.
     Unknown {

@@ -227,16 +227,19 @@ impl<'a> Git<'a> {
         &self.found.own
     }
 
-    /// How many files of nested repositories (submodules) are checked out in the work tree. Git would read them by
-    /// their own settings.
+    /// How many nested repositories (submodules) are checked out in the work tree. Git would read them by their own settings.
     pub(crate) async fn repositories_within(&self) -> Result<u32, GitError> {
-        let Some(top) = self.top() else { return Ok(0) };
+        Ok(u32::try_from(self.nested_repositories().await?.len()).unwrap_or(u32::MAX))
+    }
+
+    /// The paths of those, relative to the top folder.
+    pub(crate) async fn nested_repositories(&self) -> Result<Vec<String>, GitError> {
+        let Some(top) = self.top() else { return Ok(Vec::new()) };
         let arguments = ["ls-files", "--stage", "-z", "--full-name"].map(OsStr::new);
         let listed = self.kept(CHECKOUT_MAX, &arguments, LIST_BYTES_MAX).await?;
         let links = listed.split('\0').filter_map(|line| line.strip_prefix("160000 "));
-        let paths = links.filter_map(|line| line.split_once('\t').map(|(_, path)| top.join(path)));
-        let checked_out = paths.filter(|path| path.join(".git").exists());
-        Ok(u32::try_from(checked_out.count()).unwrap_or(u32::MAX))
+        let paths = links.filter_map(|line| line.split_once('\t').map(|(_, path)| path));
+        Ok(paths.filter(|path| top.join(path).join(".git").exists()).map(str::to_owned).collect())
     }
 
     /// How many files of the work tree a filter would transform (large files, encrypted ones): they are checked

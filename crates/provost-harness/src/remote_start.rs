@@ -83,7 +83,7 @@ pub async fn start_remote(
     let here = git.repository().to_path_buf();
     let git = Git::of(&here, &cancel).await.map_err(asked)?.reaching();
     let copy = worktrees.join(copy_name(&url));
-    let to = Remote { url: &url, copy: &copy };
+    let to = Remote { url: &url, copy: &copy, commit: &commit };
     let pushed = to.push(&git, (&reference(SessionId::root(run)), &commit), None).await;
     pushed.map_err(|error| RemoteStartError::Git {
         what: format!("the last commit can't be pushed to {url}"),
@@ -105,7 +105,7 @@ fn in_a_line(error: &GitError) -> String {
 /// Why that isn't possible.
 pub async fn fetch_remote(repository: &RemoteRepository, run: RunId) -> Result<(), RemoteStartError> {
     let cancel = CancellationToken::new();
-    let from = Remote { url: &repository.url, copy: &repository.copy };
+    let from = Remote { url: &repository.url, copy: &repository.copy, commit: &repository.commit };
     let fetched = async {
         let git = from.open(&cancel).await?;
         from.fetch(&git, &reference(SessionId::root(run))).await

@@ -157,6 +157,9 @@ impl Ready {
         notices.iter().for_each(|notice| output::tell(&format!("note: {notice}")));
         let policy = with_mcp(policy, &settled.settings, &catalog);
         let id = new_run();
+        if settled.settings.engine.git_remote.is_some() && place.engine().is_some() {
+            output::tell("note: pushing the project's last commit to engine.git_remote");
+        }
         let (policy, note) = with_remote(policy, &settled.settings, &place, (id, &folder)).await?;
         note.iter().for_each(|note| output::tell(&format!("note: {note}")));
         let observers = observers(&settled, &folder, &variables)?;
@@ -204,7 +207,8 @@ async fn before_it_begins(
     policy: &RunPolicy,
 ) -> anyhow::Result<Vec<String>> {
     let running = backend.list(RunQuery::with_status(RunStatusFilter::Running)).await?;
-    let mut notes = others_at_work(&running, folder, None);
+    let is_shared = policy.remote.is_none();
+    let mut notes = if is_shared { others_at_work(&running, folder, None) } else { Vec::new() };
     let wants_words = !shown.quiet && !shown.json;
     let has_no_rules = policy.agent.external.is_none() && settled.settings.permissions.has_no_rules();
     let is_first = wants_words && is_first_in(backend, folder).await?;

@@ -40,18 +40,32 @@ pub(super) fn found(entry: &WorktreeFound) -> Saying {
     match &entry.left {
         WorktreeLeft::Clean => Saying::detail("its git worktree is as it was made"),
         WorktreeLeft::Removed => Saying::detail("its git worktree is as it was made, and removed"),
-        WorktreeLeft::Changed { pushed: Some(PushedBranch { url, branch }), summary, .. } => {
+        WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed, unpushed } => {
             let differs = if summary.is_empty() { String::new() } else { format!(" ({summary})") };
-            let (url, branch) = (visible(url), visible(branch));
-            Saying::kept(Tag::Run, format!("its work is pushed{differs}: git fetch {url} {branch}"))
-        }
-        WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed: None } => {
-            let branch = branch.as_deref().unwrap_or("no branch");
-            let differs = if summary.is_empty() { String::new() } else { format!(" ({summary})") };
-            let line = format!(
-                "its git worktree stays, on {branch}; commits: {commits}{differs}; files not committed: {uncommitted}"
-            );
-            Saying::kept(Tag::Run, line)
+            let count = format!("commits: {commits}{differs}; files not committed: {uncommitted}");
+            let stays = format!("its git worktree stays, on {}", branch.as_deref().unwrap_or("no branch"));
+            match (pushed, unpushed) {
+                (Some(PushedBranch { url, branch }), None) => {
+                    let fetch = format!("git fetch {} {}", visible(url), visible(branch));
+                    Saying::kept(Tag::Run, format!("its work is pushed, {count}: {fetch}"))
+                }
+                (Some(PushedBranch { url, branch }), Some(lacks)) => {
+                    let fetch = format!("git fetch {} {}", visible(url), visible(branch));
+                    let lacks = visible(lacks);
+                    let line = format!(
+                        "its work is pushed, {count}: {fetch}; {stays} at its worker, for it lacks {lacks}"
+                    );
+                    Saying::kept(Tag::Failed, line)
+                }
+                (None, Some(why)) => {
+                    let why = visible(why);
+                    Saying::kept(
+                        Tag::Failed,
+                        format!("{stays} at its worker; {count}; it isn't pushed: {why}"),
+                    )
+                }
+                (None, None) => Saying::kept(Tag::Run, format!("{stays}; {count}")),
+            }
         }
         WorktreeLeft::Unknown { why } => {
             Saying::kept(Tag::Failed, format!("its git worktree stays, and what is in it isn't known: {why}"))

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use provost_event::{
-    ErrorClass, ItemKind, Outcome, PauseReason, Seq, SessionId, Worktree, WorktreeAsked, WorktreeFound,
-    WorktreeLeft, WorktreeMade,
+    ErrorClass, ItemKind, Outcome, PauseReason, PushedBranch, Seq, SessionId, Worktree, WorktreeAsked,
+    WorktreeFound, WorktreeLeft, WorktreeMade,
 };
 use serde::{Deserialize, Serialize};
 
@@ -150,19 +150,23 @@ impl OwnWorktree {
         let report = match &self.inspected.as_ref()?.left {
             WorktreeLeft::Removed => "It changed nothing in its git worktree, which is removed.".to_owned(),
             WorktreeLeft::Clean => format!("It changed nothing in its git worktree {path}."),
-            WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed } => {
+            WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed, unpushed } => {
                 let branch = match branch {
                     Some(branch) => format!("branch {branch}"),
                     None => "on no branch".to_owned(),
                 };
                 let summary = if summary.is_empty() { "no file differs" } else { summary };
+                let how = match pushed {
+                    Some(PushedBranch { url, branch }) => {
+                        format!("`git fetch {url} {branch} && git merge FETCH_HEAD` takes it over.")
+                    }
+                    None => "Merge the branch to take it over, then remove both.".to_owned(),
+                };
+                let lacks = unpushed.as_ref().map(|lacks| format!(" Not in the remote repository: {lacks}."));
                 format!(
                     "Its work is in the git worktree {path}, {branch}. Commits: {commits} ({summary}); files with \
-                     changes that aren't committed: {uncommitted}. Merge the branch to take it over, then remove both.{}",
-                    pushed
-                        .as_ref()
-                        .map(|to| format!(" It is pushed to {}, as {}.", to.url, to.branch))
-                        .unwrap_or_default()
+                     changes that aren't committed: {uncommitted}. {how}{}",
+                    lacks.unwrap_or_default()
                 )
             }
             WorktreeLeft::Unknown { why } => {

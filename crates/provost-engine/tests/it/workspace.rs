@@ -63,6 +63,7 @@ fn changed() -> WorktreeLeft {
         summary: "1 file changed, 3 insertions(+)".to_owned(),
         uncommitted: 1,
         pushed: None,
+        unpushed: None,
     }
 }
 

@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use provost_engine::{Effect, Event, SessionEvent, WorktreeResult};
-use provost_event::{Access, EffectId, SessionId};
+use provost_engine::{Effect, Event, RunEvent, SessionEvent, WorktreeResult};
+use provost_event::{Access, EffectId, SessionId, WorktreeLeft};
 use tokio_util::sync::CancellationToken;
 
 use super::HarnessExecutor;
-use super::worktree::RemoteWorktrees;
+use super::worktree::{FETCH_MAX, RemoteWorktrees, Taken};
 use crate::session_cache::Opening;
+
+/// The sender of a message about a worktree.
+const BY: &str = "provost";
+const FETCHED: &str = "You go on at another machine: your worktree was fetched from the remote repository. Files that git ignores \
+    aren't in it, nothing is staged, and what a call said to be on the other machine only is not here: look what is there \
+    before you go on.";
 
 impl HarnessExecutor {
     /// Performs an effect with the files that the remote repository has, and has it get what the effect changes.
@@ -28,7 +34,15 @@ impl HarnessExecutor {
                     return SessionEvent::WorktreeReady { seq: id.seq, result }.into();
                 }
             },
-            _ => self.worktree_of(remote, session, cancel).await,
+            _ => match self.worktree_of(remote, session, &effect, cancel).await {
+                Ok(owner) => owner,
+                Err(why) if matches!(effect, Effect::CheckWorktree(_)) => {
+                    let left = WorktreeLeft::Unknown { why };
+                    return SessionEvent::WorktreeChecked { seq: id.seq, left }.into();
+                }
+                // What it is to be done in isn't there, which its own result says.
+                Err(_) => None,
+            },
         };
         let Some(owner) = owner else { return self.perform(id, effect, cancel).await };
         let is_unchanged = self.leaves_files(session, &effect).await;
@@ -46,10 +60,15 @@ impl HarnessExecutor {
                 SessionEvent::WorktreeChecked { seq, left }.into()
             }
             (Event::Session(SessionEvent::ToolDone { seq, mut result }), _) => {
-                if let Err(why) = remote.publish(owner, cancel).await {
-                    result.output.push_str(&format!(
+                match remote.publish(owner, cancel).await {
+                    Ok(None) => {}
+                    Ok(Some(lacks)) => {
+                        let note = format!("\n[Not in the remote repository, and lost if this machine is: {lacks}]");
+                        result.output.push_str(&note);
+                    }
+                    Err(why) => result.output.push_str(&format!(
                         "\n[What this changed isn't in the remote repository yet, and is lost if this machine is: {why}]"
-                    ));
+                    )),
                 }
                 SessionEvent::ToolDone { seq, result }.into()
             }
@@ -62,20 +81,32 @@ impl HarnessExecutor {
         }
     }
 
-    /// The session whose worktree `session` works in, which is here then.
+    /// The session whose worktree `session` works in, which is here then; its agent is told where it was fetched.
+    ///
+    /// # Errors
+    /// Why it isn't here.
     async fn worktree_of(
         &self,
         remote: &RemoteWorktrees,
         session: SessionId,
+        effect: &Effect,
         cancel: &CancellationToken,
-    ) -> Option<SessionId> {
-        let opening = self.known.opening(self.backend(), session).await.ok()?;
-        let owner = remote.owner(&opening.policy.workspace)?;
-        if remote.take_over(self.backend(), owner, cancel).await {
+    ) -> Result<Option<SessionId>, String> {
+        let Ok(opening) = self.known.opening(self.backend(), session).await else { return Ok(None) };
+        let Some(owner) = remote.owner(&opening.policy.workspace) else { return Ok(None) };
+        let ends = matches!(effect, Effect::CheckWorktree(_) | Effect::CloseTerminal { .. });
+        let taken = remote.take_over(self.backend(), owner, ends.then_some(FETCH_MAX), cancel).await?;
+        if taken != Taken::Before {
             // Its folder may have been looked up before it was here.
             self.known.forget(session);
         }
-        Some(owner)
+        if taken == Taken::Fetched && !ends {
+            let say = RunEvent::Say { agent: owner.agent, text: FETCHED.to_owned(), by: BY.to_owned() };
+            if let Err(error) = self.backend().post(owner.run.into(), Event::Run(say), None).await {
+                tracing::warn!(%error, %owner, "an agent isn't told that its worktree was fetched");
+            }
+        }
+        Ok(Some(owner))
     }
 
     /// Whether an effect can't change files.

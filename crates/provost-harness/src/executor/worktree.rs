@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use again::{commit_at, make_again};
 pub(crate) use make::changed_files;
-pub(crate) use remote::RemoteWorktrees;
+pub(crate) use remote::{FETCH_MAX, RemoteWorktrees, Taken};
 
 use super::HarnessExecutor;
 

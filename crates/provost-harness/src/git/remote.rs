@@ -13,6 +13,12 @@ use super::{CHECKOUT_MAX, Git, GitError};
 /// References here say what was last fetched from the remote.
 const FETCHED: &str = "refs/provost-worktrees/fetched";
 
+/// Characters of a commit's name in a repository of SHA-256 hashes.
+const SHA256_CHARS: usize = 64;
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+const SHA256_CONFIG: &str =
+    "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tobjectformat = sha256\n";
+
 /// Objects in files of their own from which on they are packed.
 const LOOSE_MAX: u64 = 5_000;
 
@@ -28,13 +34,15 @@ pub(crate) struct Remote<'a> {
     pub(crate) url: &'a str,
     /// A work tree without files, whose repository has what was fetched.
     pub(crate) copy: &'a Path,
+    /// A commit in it, by whose length the copy has the same kind of hashes.
+    pub(crate) commit: &'a str,
 }
 
 impl Remote<'_> {
     /// Opens the copy; an empty one is made where there is none.
     pub(crate) async fn open<'a>(&self, cancel: &'a CancellationToken) -> Result<Git<'a>, GitError> {
-        let copy = self.copy.to_path_buf();
-        let made = tokio::task::spawn_blocking(move || make_repository(&copy)).await;
+        let (copy, is_sha256) = (self.copy.to_path_buf(), self.commit.len() == SHA256_CHARS);
+        let made = tokio::task::spawn_blocking(move || make_repository(&copy, is_sha256)).await;
         made.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(GitError::StandIn)?;
         Ok(Git::of(&self.copy.join(".git"), cancel).await?.reaching())
     }
@@ -111,7 +119,7 @@ impl Remote<'_> {
 }
 
 /// Makes an empty repository with an empty work tree, unless there is one. Blocking.
-fn make_repository(copy: &Path) -> io::Result<()> {
+fn make_repository(copy: &Path, is_sha256: bool) -> io::Result<()> {
     let data = copy.join(".git");
     if data.join("HEAD").exists() {
         return Ok(());
@@ -121,7 +129,7 @@ fn make_repository(copy: &Path) -> io::Result<()> {
     for folder in ["objects", "refs"] {
         std::fs::create_dir(new.path().join(folder))?;
     }
-    std::fs::write(new.path().join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = false\n")?;
+    std::fs::write(new.path().join("config"), if is_sha256 { SHA256_CONFIG } else { CONFIG })?;
     std::fs::write(new.path().join("HEAD"), "ref: refs/heads/main\n")?;
     match std::fs::rename(new.path(), &data) {
         // Another process was first.

@@ -67,8 +67,8 @@ pub enum WorkspaceDiffError {
              nothing in it", .0.display())]
     NoWorktree(PathBuf),
     /// The worktree is on the machine that works on the run; the remote repository has its content.
-    #[error("the worktree {} isn't on this machine: `git fetch {url} {reference}` gets its files, and `git diff {commit} \
-             FETCH_HEAD` shows what was changed", path.display())]
+    #[error("the worktree {} isn't on this machine: `git fetch {url} {reference}` gets what was pushed of it, and `git diff \
+             {commit} FETCH_HEAD` shows what was changed", path.display())]
     Remote {
         /// Its path.
         path: PathBuf,

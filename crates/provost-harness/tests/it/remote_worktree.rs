@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use provost_event::{Block, Outcome, PushedBranch, RunPolicy, Timestamp, ToolStatus, WorktreeLeft};
+use provost_event::{
+    Block, ConversationEntry, Entry, Outcome, PauseReason, PushedBranch, RunPolicy, Timestamp, ToolStatus,
+    WorktreeLeft,
+};
 use provost_harness::{AgentHarness, RemoteStartError, SimulatedClock, fetch_remote, start_remote};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -263,6 +266,16 @@ async fn settings_and_hooks_that_an_agent_writes_into_the_repository_do_nothing(
     assert!(!hooked.exists());
 }
 
+/// Plays another run, which removes what isn't needed any more.
+async fn another_run_sweeps(place: &RemoteFixture) {
+    let (harness, backend) = place.0.harness();
+    let policy = RunPolicy { remote: None, ..place.0.policy() };
+    let _ = place.0.cast.clone().asks_for(0, 1);
+    let run = harness.start(LATER, "another goal", policy).await.expect("it starts");
+    let mut stage = Stage { run, backend };
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_keeps_no_worktree_that_has_been_pushed() {
     let place = RemoteFixture::new(Cast::default().writes(0, "b.txt", "two\n"));
@@ -270,13 +283,127 @@ async fn a_machine_keeps_no_worktree_that_has_been_pushed() {
     assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     drop(stage);
     assert!(place.0.tree(0).exists());
-    let (harness, backend) = place.0.harness();
-    let policy = RunPolicy { remote: None, ..place.0.policy() };
-    let _ = place.0.cast.clone().asks_for(0, 1);
-    let run = harness.start(LATER, "another goal", policy).await.expect("it starts");
-    let mut stage = Stage { run, backend };
-    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    another_run_sweeps(&place).await;
     assert!(!place.0.tree(0).exists());
+    assert_eq!(place.pushed(&branch(0), "b.txt"), "two");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_git_does_not_take_is_told_and_stays_here() {
+    let cast = Cast::default().sh(0, "git init -q inner; echo v > inner/v.txt; echo w > w.txt");
+    let place = RemoteFixture::new(cast);
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    let results = stage.results(0).await;
+    assert!(
+        results[0].1.contains("[Not in the remote repository, and lost if this machine is: "),
+        "{results:?}"
+    );
+    assert!(results[0].1.contains(": inner/]"), "{results:?}");
+    let Some(WorktreeLeft::Changed { pushed, unpushed, .. }) = stage.left(0).await else { panic!("changed") };
+    assert!(pushed.is_some() && unpushed.is_some_and(|lacks| lacks.contains("inner/")));
+    drop(stage);
+    another_run_sweeps(&place).await;
+    assert!(place.0.tree(0).join("inner/v.txt").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_that_git_ignores_are_pushed_once_they_are_added() {
+    let cast = Cast::default()
+        .sh(0, "echo out > .gitignore; mkdir out; echo q > out/q; git add -f out/q; echo y > out/y");
+    let place = RemoteFixture::new(cast);
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert_eq!(place.pushed(&branch(0), "out/q"), "q");
+    let all = git(&place.remote(), &["ls-tree", "-r", "--name-only", &branch(0)]);
+    assert_eq!(all, ".gitignore\na.txt\nout/q");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_on_a_branch_without_a_commit_loses_nothing() {
+    let cast = Cast::default().writes(0, "b.txt", "two\n").sh(0, COMMIT);
+    let place = RemoteFixture::new(cast.sh(0, "git switch -q --orphan pages; echo p > index.html"));
+    place.killed().await;
+    std::fs::remove_dir_all(place.0.trees()).expect("removed");
+    place.then("ls; git log --format=%s");
+    let mut stage = place.open().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    let (_, shown) = stage.results(0).await.pop().expect("a result");
+    assert!(shown.contains("index.html\nwork\nfirst"), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_cannot_be_read_loses_nothing() {
+    let place = RemoteFixture::new(
+        Cast::default().sh(0, "echo two > b.txt; echo x > $(git rev-parse --git-dir)/index"),
+    );
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    assert_eq!(place.pushed(&reference(0), "b.txt"), "two");
+    let Some(WorktreeLeft::Unknown { why }) = stage.left(0).await else { panic!("it can't be inspected") };
+    assert!(why.contains(&format!("its files are pushed: git fetch {} {}", place.url(), branch(0))), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_remote_that_refuses_the_branch_is_no_success() {
+    let place = RemoteFixture::new(Cast::default().writes(0, "b.txt", "two\n"));
+    let hook = place.remote().join("hooks/pre-receive");
+    let refuses = "#!/bin/sh\nwhile read a b ref; do case $ref in refs/heads/*) echo not here >&2; exit 1;; esac; done\n";
+    std::fs::write(&hook, refuses).expect("written");
+    git(
+        &place.remote(),
+        &["config", "core.hooksPath", hook.parent().expect("in one").to_str().expect("text")],
+    );
+    std::process::Command::new("chmod").arg("+x").arg(&hook).status().expect("it runs");
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    let Some(WorktreeLeft::Changed { pushed, unpushed, .. }) = stage.left(0).await else { panic!("changed") };
+    assert_eq!(pushed, None);
+    assert!(unpushed.is_some_and(|why| why.contains("not here")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_told_that_it_goes_on_at_another_machine() {
+    let place = RemoteFixture::new(Cast::default().writes(0, "b.txt", "two\n"));
+    place.killed().await;
+    std::fs::remove_dir_all(place.0.trees()).expect("removed");
+    place.then("true");
+    let mut stage = place.open().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    let told = stage.entries(0).await.iter().filter(|entry| {
+        matches!(entry, Entry::Conversation(ConversationEntry::UserMessage(said)) if format!("{:?}", said.content).contains("at another machine"))
+    }).count();
+    assert_eq!(told, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_remote_has_nothing_of_it_any_more_says_so() {
+    let place = RemoteFixture::new(Cast::default().writes(0, "b.txt", "two\n"));
+    place.killed().await;
+    std::fs::remove_dir_all(place.0.trees()).expect("removed");
+    let first = git(&place.remote(), &["for-each-ref", "--format=%(refname)"]);
+    for name in first.lines() {
+        git(&place.remote(), &["update-ref", "-d", name]);
+    }
+    place.then("true");
+    let mut stage = place.open().await;
+    let outcome = stage.goes().await;
+    assert!(matches!(outcome, Outcome::Paused { why: PauseReason::WorkspaceGone { .. } }), "{outcome:?}");
+    stage.run.control("ann").cancel(None).await.expect("posted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repositories_of_sha256_are_fetched_too() {
+    let place = GitFixture::bare(Cast::default().writes(0, "b.txt", "two\n"));
+    let project = place.project();
+    git(&project, &["init", "-q", "--object-format=sha256"]);
+    git(&project, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    let remote = place.folder.path().canonicalize().expect("there").join("remote.git");
+    git(&project, &["clone", "-q", "--bare", ".", remote.to_str().expect("text")]);
+    git(&project, &["remote", "add", "origin", "../remote.git"]);
+    let place = RemoteFixture(place);
+    let mut stage = place.start().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
     assert_eq!(place.pushed(&branch(0), "b.txt"), "two");
 }
 

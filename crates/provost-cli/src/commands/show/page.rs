@@ -116,10 +116,7 @@ fn rows(seen: &RunPage<'_>, facts: &RunFacts) -> String {
         None => row("model", &visible(state.model().map_or(&summary.model, |model| &model.name))),
     }
     row("workspace", &visible(&shown(&summary.workspace)));
-    if let Some(remote) = state.policy().and_then(|policy| policy.remote.as_ref()) {
-        row("files", &format!("branches provost/{}-N of {}", summary.run, visible(&remote.url)));
-    }
-    holder_and_lineage(state, seen.details).iter().for_each(|(name, value)| row(name, value));
+    place_and_lineage(state, seen.details).iter().for_each(|(name, value)| row(name, value));
     service_rows(&seen.details.kept_services).iter().for_each(|(name, value)| row(name, value));
     row("started", &date_and_time(summary.started_at));
     row("updated", &date_and_time(summary.updated_at));
@@ -269,12 +266,17 @@ fn is_to_resume(seen: &RunPage<'_>) -> bool {
     summary.status == RunStatus::Interrupted && summary.damage.is_none() && details.unheld.is_none()
 }
 
-/// Who works on the run, or why no worker of the engine does, and what it is a fork of.
-fn holder_and_lineage(state: &RunState, details: &RunDetails) -> Vec<(&'static str, String)> {
+/// Where its files are if they are in a remote repository, who works on the run, or why no worker of the engine does, and
+/// what it is a fork of.
+fn place_and_lineage(state: &RunState, details: &RunDetails) -> Vec<(&'static str, String)> {
+    let remote = state.policy().and_then(|policy| policy.remote.as_ref());
+    let files = remote.map(|remote| {
+        ("files", format!("branches provost/{}-N of {}", details.item.run, visible(&remote.url)))
+    });
     let held_by = details.held_by.as_ref().map(|held_by| ("held by", visible(held_by)));
     let unheld =
         details.unheld.as_ref().map(|unheld| ("not held", hanging(&visible(unheld), "            ")));
-    held_by.into_iter().chain(unheld).chain(lineage(state, &details.pruned_forks)).collect()
+    files.into_iter().chain(held_by).chain(unheld).chain(lineage(state, &details.pruned_forks)).collect()
 }
 
 /// A row for each service.

@@ -32,7 +32,7 @@ async fn look(check: &WorktreeCheck, cancel: &CancellationToken) -> Result<Workt
         (true, CleanWorktree::Goes) => Ok(remove(check, cancel).await),
         (false, _) => {
             let (commits, summary) = differs(&git, &check.commit, &head).await?;
-            Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed: None })
+            Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted, pushed: None, unpushed: None })
         }
     }
 }
@@ -47,7 +47,7 @@ async fn look_at_branch(check: &WorktreeCheck, cancel: &CancellationToken) -> Re
     let git = Git::of(&check.repository, cancel).await?;
     let (commits, summary) = differs(&git, &check.commit, &tip).await?;
     let branch = Some(check.branch.clone());
-    Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted: 0, pushed: None })
+    Ok(WorktreeLeft::Changed { branch, commits, summary, uncommitted: 0, pushed: None, unpushed: None })
 }
 
 /// The last commit of the worktree's branch, if that still exists.

@@ -28,6 +28,8 @@ use crate::{BackendError, Clock, Log, read_actor};
 const PUSH_MAX: Duration = Duration::from_secs(60);
 /// The same for an effect that was told to stop.
 const LAST_PUSH_MAX: Duration = Duration::from_secs(5);
+/// How long a worktree is fetched for an effect that ends its agent's work.
+pub(crate) const FETCH_MAX: Duration = Duration::from_secs(60);
 /// Time between two attempts, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
@@ -54,6 +56,21 @@ struct Known {
     pushed: Option<String>,
     /// The content of that.
     content: Option<Content>,
+    /// Whether the last push wasn't possible: the next is tried once.
+    is_failing: bool,
+    /// What an agent was told that the remote lacks.
+    told: Option<String>,
+}
+
+/// Whether a worktree was got from the remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is this process's since before.
+    Before,
+    /// It was here as the remote has it.
+    Here,
+    /// It was fetched: another machine had it.
+    Fetched,
 }
 
 /// The reference of the copy here that names what this machine pushed last of a worktree.
@@ -65,6 +82,11 @@ fn last_pushed(owner: SessionId) -> String {
 enum RemoteError {
     #[error(transparent)]
     Git(#[from] GitError),
+    /// Its files can't be read: the remote has no part in it.
+    #[error("its files can't be committed: {0}")]
+    Content(#[source] GitError),
+    #[error("it has no {0} any more, and this machine no copy of it")]
+    Gone(String),
     #[error(transparent)]
     Log(#[from] BackendError),
     #[error("another process has pushed to it")]
@@ -79,7 +101,7 @@ impl RemoteWorktrees {
     }
 
     fn remote(&self) -> Remote<'_> {
-        Remote { url: &self.remote.url, copy: &self.remote.copy }
+        Remote { url: &self.remote.url, copy: &self.remote.copy, commit: &self.remote.commit }
     }
 
     /// The session whose worktree `workspace` is.
@@ -104,7 +126,7 @@ impl RemoteWorktrees {
         cancel: &CancellationToken,
     ) -> Result<(), String> {
         if let Some(source) = self.owner(&order.from) {
-            self.take_over(backend, source, cancel).await;
+            self.take_over(backend, source, None, cancel).await?;
         }
         let known = self.known(order.session);
         let mut known = known.lock().await;
@@ -112,7 +134,7 @@ impl RemoteWorktrees {
         loop {
             match self.fetched(order.session, cancel).await {
                 Ok(fetched) => {
-                    *known = Known { is_ours: true, pushed: fetched, content: None };
+                    *known = Known { is_ours: true, pushed: fetched, ..Known::default() };
                     return Ok(());
                 }
                 Err(error) if attempts.again(cancel).await => {
@@ -135,32 +157,37 @@ impl RemoteWorktrees {
         self.remote().fetch(&git, &reference(owner)).await
     }
 
-    /// Has the worktree of `owner` here as it was last pushed, once in this process; whether that was now. Tried until it
-    /// succeeds or `cancel` fires: nothing may be done in other files.
+    /// Has the worktree of `owner` here as it was last pushed, once in this process. Tried until it succeeds, `limit` is over
+    /// or `cancel` fires: nothing may be done in other files.
+    ///
+    /// # Errors
+    /// Why it isn't here.
     pub(crate) async fn take_over(
         &self,
         backend: &dyn Log,
         owner: SessionId,
+        limit: Option<Duration>,
         cancel: &CancellationToken,
-    ) -> bool {
+    ) -> Result<Taken, String> {
         let known = self.known(owner);
         let mut known = known.lock().await;
         if known.is_ours {
-            return false;
+            return Ok(Taken::Before);
         }
-        let mut attempts = Attempts::within(&*self.clock, None);
-        while !known.is_ours {
-            match self.taken_over(backend, owner, cancel).await {
-                Ok(taken) => *known = taken,
-                Err(error) => {
-                    tracing::warn!(%error, url = self.remote.url, %owner, "a worktree can't be fetched: tried again");
-                    if !attempts.again(cancel).await {
-                        return false;
-                    }
+        let mut attempts = Attempts::within(&*self.clock, limit);
+        loop {
+            let error = match self.taken_over(backend, owner, cancel).await {
+                Ok((now, taken)) => {
+                    *known = now;
+                    return Ok(taken);
                 }
+                Err(error) => error,
+            };
+            tracing::warn!(%error, url = self.remote.url, %owner, "a worktree can't be fetched");
+            if matches!(error, RemoteError::Gone(_)) || !attempts.again(cancel).await {
+                return Err(format!("{}: {error}", self.remote.url));
             }
         }
-        true
     }
 
     async fn taken_over(
@@ -168,32 +195,45 @@ impl RemoteWorktrees {
         backend: &dyn Log,
         owner: SessionId,
         cancel: &CancellationToken,
-    ) -> Result<Known, RemoteError> {
+    ) -> Result<(Known, Taken), RemoteError> {
         let made = match read_actor(backend, owner.into()).await? {
             Actor::Session(state) => state.worktree_made().map(|(order, made)| (order, made.clone())),
             Actor::Run(_) => None,
         };
         // One that isn't made yet is fetched when it is.
         let Some((order, made)) = made else {
-            return Ok(Known { is_ours: true, ..Known::default() });
+            return Ok((Known { is_ours: true, ..Known::default() }, Taken::Here));
         };
         let git = self.remote().open(cancel).await?;
         let fetched = self.remote().fetch(&git, &reference(owner)).await?;
         let own_last = git.find(["rev-parse", "--verify", "--quiet", &last_pushed(owner)]).await?;
         let is_here = Git::at(&order.path, cancel).await.is_ok();
-        if !is_here || (fetched.is_some() && own_last != fetched) {
+        let is_other = !is_here || (fetched.is_some() && own_last != fetched);
+        if is_other {
+            let base = format!("{}^{{commit}}", made.commit);
+            if fetched.is_none() && git.find(["rev-parse", "--verify", "--quiet", &base]).await?.is_none() {
+                return Err(RemoteError::Gone(reference(owner)));
+            }
             restore(&self.remote.copy, (&order, &made), fetched.as_deref(), cancel).await?;
         }
-        let mut known = Known { is_ours: true, pushed: fetched, content: None };
-        self.push(owner, &mut known, cancel).await?;
-        Ok(known)
+        let mut known = Known { is_ours: true, pushed: fetched, ..Known::default() };
+        match self.push(owner, &mut known, cancel).await {
+            // It stays as it is, and the next push says so.
+            Ok(()) | Err(RemoteError::Content(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok((known, if is_other { Taken::Fetched } else { Taken::Here }))
     }
 
-    /// Pushes the worktree of `owner`, if its content has changed.
+    /// Pushes the worktree of `owner`, if its content has changed. Returns what the remote lacks of it, if that is new.
     ///
     /// # Errors
-    /// Why that wasn't possible for a minute; it is tried again with the next effect.
-    pub(crate) async fn publish(&self, owner: SessionId, cancel: &CancellationToken) -> Result<(), String> {
+    /// Why that wasn't possible for a minute; it is tried again with the next effect, but only once.
+    pub(crate) async fn publish(
+        &self,
+        owner: SessionId,
+        cancel: &CancellationToken,
+    ) -> Result<Option<String>, String> {
         let known = self.known(owner);
         let mut known = known.lock().await;
         // An effect that was told to stop has only a moment left, but what it did is there.
@@ -206,20 +246,32 @@ impl RemoteWorktrees {
                 () = attempts.over() => Err(GitError::TimedOut(limit).into()),
             };
             let error = match pushed {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    known.is_failing = false;
+                    let missing = known.content.as_ref().and_then(|content| content.missing.clone());
+                    let is_new = missing != known.told;
+                    known.told.clone_from(&missing);
+                    return Ok(missing.filter(|_| is_new));
+                }
                 Err(error) => error,
             };
-            if let RemoteError::Overtaken(by) = &error {
-                // If this process has lost the run, it learns that meanwhile, and stops.
-                self.clock.sleep(LOST_AFTER).await;
-                known.pushed.clone_from(by);
-            }
             tracing::warn!(%error, url = self.remote.url, %owner, "a worktree can't be pushed");
-            if !attempts.again(cancel).await {
+            let can_pass = match &error {
+                RemoteError::Overtaken(by) => {
+                    // If this process has lost the run, it learns that meanwhile, and stops.
+                    self.clock.sleep(LOST_AFTER).await;
+                    known.pushed.clone_from(by);
+                    true
+                }
+                RemoteError::Git(_) => !known.is_failing,
+                RemoteError::Content(_) | RemoteError::Gone(_) | RemoteError::Log(_) => false,
+            };
+            if !can_pass || !attempts.again(cancel).await {
+                known.is_failing = true;
                 return Err(format!("{}: {error}", self.remote.url));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     async fn push(
@@ -232,13 +284,14 @@ impl RemoteWorktrees {
         if !path.exists() {
             return Ok(());
         }
-        let content = Content::of(&path, cancel).await?;
+        let content = Content::of(&path, owner, cancel).await.map_err(RemoteError::Content)?;
         if known.content.as_ref() == Some(&content) {
             return Ok(());
         }
         let git = self.remote().open(cancel).await?;
         // Always another commit: so a process that was overtaken is told so.
-        let commit = commit_of(&self.remote.copy, &content, owner, cancel).await?;
+        let commit = commit_of(&self.remote.copy, &content, owner, cancel).await;
+        let commit = commit.map_err(RemoteError::Content)?;
         let reference = reference(owner);
         let pushed = self.remote().push(&git, (&reference, &commit), known.pushed.as_deref()).await;
         if let Err(error) = pushed {
@@ -263,23 +316,28 @@ impl RemoteWorktrees {
         left: WorktreeLeft,
         cancel: &CancellationToken,
     ) -> WorktreeLeft {
-        if let Err(why) = self.publish(owner, cancel).await {
-            tracing::warn!(why, %owner, "changes of a worktree aren't pushed");
-            return left;
-        }
+        let published = self.publish(owner, cancel).await;
         let known = self.known(owner);
         let mut known = known.lock().await;
+        let missing = known.content.as_ref().and_then(|content| content.missing.clone());
         match left {
             WorktreeLeft::Changed { branch: at, commits, summary, uncommitted, .. } => {
-                let pushed = self.push_branch(branch, &known, cancel).await;
-                let pushed =
-                    pushed.inspect_err(|error| tracing::warn!(%error, %owner, "a branch isn't pushed"));
-                WorktreeLeft::Changed {
-                    branch: at,
-                    commits,
-                    summary,
-                    uncommitted,
-                    pushed: pushed.ok().flatten(),
+                let pushed = self.branch_pushed(published, branch, &known, cancel).await;
+                let (pushed, unpushed) = match pushed {
+                    Ok(pushed) => (pushed, missing),
+                    Err(why) => (None, Some(why)),
+                };
+                WorktreeLeft::Changed { branch: at, commits, summary, uncommitted, pushed, unpushed }
+            }
+            WorktreeLeft::Unknown { why } => {
+                match self.branch_pushed(published, branch, &known, cancel).await {
+                    Ok(Some(PushedBranch { url, branch })) => WorktreeLeft::Unknown {
+                        why: format!("{why}; its files are pushed: git fetch {url} {branch}"),
+                    },
+                    Ok(None) => WorktreeLeft::Unknown { why },
+                    Err(not) => {
+                        WorktreeLeft::Unknown { why: format!("{why}; its files aren't pushed: {not}") }
+                    }
                 }
             }
             // The run's own reference has the commit that a resumed run begins with.
@@ -291,20 +349,27 @@ impl RemoteWorktrees {
                 }
                 left
             }
-            WorktreeLeft::Removed | WorktreeLeft::Clean | WorktreeLeft::Unknown { .. } => left,
+            WorktreeLeft::Removed | WorktreeLeft::Clean => left,
         }
     }
 
-    async fn push_branch(
+    /// Pushes the branch with what was `published`.
+    async fn branch_pushed(
         &self,
+        published: Result<Option<String>, String>,
         branch: &str,
         known: &Known,
         cancel: &CancellationToken,
-    ) -> Result<Option<PushedBranch>, GitError> {
+    ) -> Result<Option<PushedBranch>, String> {
+        published?;
         let (Some(pushed), Some(content)) = (&known.pushed, &known.content) else { return Ok(None) };
-        let git = self.remote().open(cancel).await?;
-        let tip = if content.is_committed { &content.head } else { pushed };
-        self.remote().overwrite(&git, &format!("refs/heads/{branch}"), tip).await?;
+        let tip = content.head.as_ref().filter(|_| content.is_committed).unwrap_or(pushed);
+        let reference = format!("refs/heads/{branch}");
+        let done = async {
+            let git = self.remote().open(cancel).await?;
+            self.remote().overwrite(&git, &reference, tip).await
+        };
+        done.await.map_err(|error| format!("{}: {error}", self.remote.url))?;
         Ok(Some(PushedBranch { url: self.remote.url.clone(), branch: branch.to_owned() }))
     }
 

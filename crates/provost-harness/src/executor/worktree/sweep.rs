@@ -77,8 +77,8 @@ async fn story(backend: &dyn Log, session: SessionId) -> Result<Option<Story>, B
                 }
                 (Entry::Worktree(WorktreeEntry::Made(made)), Some(story)) => story.made = Some(made.clone()),
                 (Entry::Worktree(WorktreeEntry::Found(found)), Some(story)) => {
-                    is_seen_to = matches!(found.left, WorktreeLeft::Changed { pushed: None, .. });
-                    story.is_pushed = matches!(found.left, WorktreeLeft::Changed { pushed: Some(_), .. });
+                    is_seen_to = has_more(&found.left);
+                    story.is_pushed = matches!(found.left, WorktreeLeft::Changed { .. }) && !is_seen_to;
                 }
                 (Entry::Lifecycle(LifecycleEntry::Ended(_)), _) => is_over = true,
                 _ => {}
@@ -86,6 +86,14 @@ async fn story(backend: &dyn Log, session: SessionId) -> Result<Option<Story>, B
         }
     }
     Ok(story.filter(|story| is_over && !is_seen_to && story.started.worktree.is_some()))
+}
+
+/// Whether a worktree has changes that are in no remote repository.
+const fn has_more(left: &WorktreeLeft) -> bool {
+    match left {
+        WorktreeLeft::Changed { pushed, unpushed, .. } => pushed.is_none() || unpushed.is_some(),
+        WorktreeLeft::Clean | WorktreeLeft::Removed | WorktreeLeft::Unknown { .. } => false,
+    }
 }
 
 async fn tidy(path: &Path, session: SessionId, story: Story, cancel: &CancellationToken) {

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use provost_engine::WorktreeOrder;
+use provost_engine::{WorktreeOrder, worktree_branch};
 use provost_event::{SessionId, WorktreeMade};
 use tokio_util::sync::CancellationToken;
 
@@ -22,42 +22,83 @@ const AUTHOR: [(&str, &str); 4] = [
 ];
 /// The index of the files as they were last looked at, beside that of the worktree, which stays as the agent made it.
 const INDEX: &str = "provost-index";
+/// Matches no file: for whether git can read an index.
+const NO_FILE: &str = ":(top,literal).git";
+/// Names that are told of what git doesn't take.
+const NAMES_MAX: usize = 5;
+/// Bytes kept of what git prints of a commit that it makes.
+const KEEP_BYTES: usize = 1024;
 
 /// The content of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Content {
     /// The tree of all files, except for those that git ignores.
     pub(super) tree: String,
-    /// The last commit.
-    pub(super) head: String,
+    /// The last commit; where the agent is on a branch without one, that of its own branch.
+    pub(super) head: Option<String>,
     /// Whether that commit has the same files.
     pub(super) is_committed: bool,
+    /// What git doesn't take into the tree, in words.
+    pub(super) missing: Option<String>,
 }
 
 impl Content {
-    /// That of the worktree at `path`. Files that can't be read are left out.
-    pub(super) async fn of(path: &Path, cancel: &CancellationToken) -> Result<Self, GitError> {
+    /// That of the worktree of `owner` at `path`.
+    pub(super) async fn of(
+        path: &Path,
+        owner: SessionId,
+        cancel: &CancellationToken,
+    ) -> Result<Self, GitError> {
         let git = Git::at(path, cancel).await?;
-        let head = git.ask(["rev-parse", "--verify", "HEAD^{commit}"]).await?;
-        let committed = git.ask(["rev-parse", "--verify", "HEAD^{tree}"]).await?;
-        let (index, own) = (git.own_data().join(INDEX), git.own_data().join("index"));
-        let (known, first) = (index.clone(), own);
-        // What git knows of the files spares it reading all of them.
-        let copied = move || if known.exists() { Ok(0) } else { std::fs::copy(first, known) };
-        if let Ok(Err(error)) = tokio::task::spawn_blocking(copied).await {
-            tracing::debug!(%error, "an index is made anew");
+        let (index, agents) = (git.own_data().join(INDEX), git.own_data().join("index"));
+        let to = index.clone();
+        // It says what git tracks though it would ignore it, and spares git reading what hasn't changed.
+        let copied = tokio::task::spawn_blocking(move || std::fs::copy(agents, to)).await;
+        let commit = |name: String| async move {
+            let git = Git::at(path, cancel).await?;
+            git.find(["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
+        };
+        let at_head = commit("HEAD".to_owned()).await?;
+        let head = match &at_head {
+            Some(head) => Some(head.clone()),
+            None => commit(format!("refs/heads/{}", worktree_branch(owner))).await?,
+        };
+        let committed = match &at_head {
+            Some(head) => git.find(["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")]).await?,
+            None => None,
+        };
+        let git = git.with_variables(vec![("GIT_INDEX_FILE".into(), index.clone().into())]);
+        let is_readable =
+            matches!(copied, Ok(Ok(_))) && git.find(["ls-files", "--", NO_FILE]).await?.is_some();
+        if !is_readable {
+            let gone = tokio::task::spawn_blocking(move || std::fs::remove_file(index)).await;
+            tracing::debug!(?gone, "an index is made anew");
         }
-        let git = git.with_variables(vec![("GIT_INDEX_FILE".into(), index.into())]);
         let add = ["add", "--all", "--ignore-errors", "--", "."].map(OsStr::new);
         match git.run(CHECKOUT_MAX, add).await {
-            Ok(_) => {}
-            Err(GitError::Refused(why)) => tracing::debug!(why, "some files can't be pushed"),
+            Ok(_) | Err(GitError::Refused(_)) => {}
             Err(error) => return Err(error),
         }
         let tree = git.run(CHECKOUT_MAX, ["write-tree"].map(OsStr::new)).await?;
-        let is_committed = tree == committed;
-        Ok(Self { tree, head, is_committed })
+        let is_committed = committed.as_ref() == Some(&tree);
+        let missing = missing(&git).await?;
+        Ok(Self { tree, head, is_committed, missing })
     }
+}
+
+/// What the index lacks after all files were added: nested repositories, and names that git refuses.
+async fn missing(git: &Git<'_>) -> Result<Option<String>, GitError> {
+    let mut names = git.nested_repositories().await?;
+    let others = ["ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory"];
+    let others = git.list(others).await?;
+    names.extend(others.split('\0').filter(|name| !name.is_empty()).map(str::to_owned));
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let more = names.len().saturating_sub(NAMES_MAX);
+    names.truncate(NAMES_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Ok(Some(format!("what git doesn't take (such as repositories in it): {}{more}", names.join(", "))))
 }
 
 /// A new commit with this content.
@@ -72,7 +113,9 @@ pub(super) async fn commit_of(
     // The same content at the same time, committed by two processes, must be two commits.
     let text =
         format!("{SUBJECT}\n\nAgent {} of run {} ({:016x})", owner.agent, owner.run, fastrand::u64(..));
-    git.ask(["commit-tree", &content.tree, "-p", &content.head, "-m", &text]).await
+    let arguments = ["commit-tree", &content.tree, "-m", &text].map(OsStr::new);
+    let parent = content.head.iter().flat_map(|head| [OsStr::new("-p"), OsStr::new(head)]);
+    git.kept(CHECKOUT_MAX, &arguments.into_iter().chain(parent).collect::<Vec<_>>(), KEEP_BYTES).await
 }
 
 /// Makes a worktree again as it was in the commit `pushed`, without what was here; without that, as it was first made.
@@ -86,7 +129,8 @@ pub(super) async fn restore(
     let content = pushed.unwrap_or(&made.commit);
     let subject = git.ask(["log", "-1", "--format=%s", content]).await?;
     let head = if subject == SUBJECT { format!("{content}^1") } else { content.to_owned() };
-    let head = git.ask(["rev-parse", "--verify", &format!("{head}^{{commit}}")]).await?;
+    let head = git.find(["rev-parse", "--verify", "--quiet", &format!("{head}^{{commit}}")]).await?;
+    let head = head.unwrap_or_else(|| made.commit.clone());
     clear(&order.path, &made.repository, cancel).await;
     if let Some(folder) = order.path.parent() {
         std::fs::create_dir_all(folder).map_err(GitError::Files)?;
