@@ -1,5 +1,8 @@
 //! Runs whose files are in a remote repository, before they are worked on: the start, and whether this machine can.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::{Path, PathBuf};
 
 use provost_event::{RemoteRepository, RunId, SessionId};
@@ -170,34 +173,4 @@ fn copy_name(url: &str) -> String {
     let name = name.chars().filter(fits).take(NAME_CHARS_MAX).collect::<String>();
     let hash = blake3::hash(url.as_bytes()).to_hex();
     format!("repository-{}-{}", name.trim_start_matches('.'), hash.get(..HASH_CHARS).unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{checked, copy_name};
-
-    #[test]
-    fn addresses_with_logins_and_programs_are_refused() {
-        for url in
-            ["https://github.com/a/b.git", "ssh://git@host/a", "git@host:a/b", "/srv/a.git", "file:///srv/a"]
-        {
-            assert_eq!(checked(url), Ok(()), "{url}");
-        }
-        for url in
-            ["https://me:secret@host/a", "https://token@host/a", "ssh://me:secret@host/a", "ext::sh -c x"]
-        {
-            assert!(checked(url).is_err(), "{url}");
-        }
-        for url in ["--upload-pack=x", "foo://host/a", "https://host/a\n"] {
-            assert!(checked(url).is_err(), "{url}");
-        }
-    }
-
-    #[test]
-    fn each_address_has_a_copy_of_its_own() {
-        let name = copy_name("git@host:team/shop.git");
-        assert!(name.starts_with("repository-shop-"), "{name}");
-        assert_ne!(name, copy_name("git@other:team/shop.git"));
-        assert!(copy_name("../..").starts_with("repository--"));
-    }
 }

@@ -345,6 +345,23 @@ async fn an_index_that_cannot_be_read_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_no_worktree_any_more_is_kept() {
+    let place =
+        RemoteFixture::new(Cast::default().sh(0, "echo two > b.txt").sh(0, "rm .git; echo three > c.txt"));
+    place.killed().await;
+    place.then("ls");
+    let mut stage = place.open().await;
+    assert!(matches!(stage.goes().await, Outcome::Completed { .. }));
+    let results = stage.results(0).await;
+    assert!(results[1].1.contains("isn't in the remote repository yet"), "{results:?}");
+    assert!(results[2].1.contains("b.txt") && !results[2].1.contains("c.txt"), "{results:?}");
+    let kept = std::fs::read_dir(place.0.trees()).expect("there").filter_map(Result::ok);
+    let kept = kept.filter(|entry| entry.file_name().to_string_lossy().contains("damaged"));
+    let kept = kept.map(|entry| std::fs::read_to_string(entry.path().join("c.txt")).expect("kept"));
+    assert_eq!(kept.collect::<Vec<_>>(), ["three\n"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_remote_that_refuses_the_branch_is_no_success() {
     let place = RemoteFixture::new(Cast::default().writes(0, "b.txt", "two\n"));
     let hook = place.remote().join("hooks/pre-receive");

@@ -118,7 +118,8 @@ pub(super) async fn commit_of(
     git.kept(CHECKOUT_MAX, &arguments.into_iter().chain(parent).collect::<Vec<_>>(), KEEP_BYTES).await
 }
 
-/// Makes a worktree again as it was in the commit `pushed`, without what was here; without that, as it was first made.
+/// Makes a worktree again as it was in the commit `pushed`; without that, as it was first made. What was here is gone then,
+/// but for a folder that is no worktree any more: that stays beside it, for it may have what couldn't be pushed.
 pub(super) async fn restore(
     copy: &Path,
     (order, made): (&WorktreeOrder, &WorktreeMade),
@@ -131,6 +132,11 @@ pub(super) async fn restore(
     let head = if subject == SUBJECT { format!("{content}^1") } else { content.to_owned() };
     let head = git.find(["rev-parse", "--verify", "--quiet", &format!("{head}^{{commit}}")]).await?;
     let head = head.unwrap_or_else(|| made.commit.clone());
+    if order.path.exists() && Git::at(&order.path, cancel).await.is_err() {
+        let aside = order.path.with_extension(format!("damaged-{:08x}", fastrand::u32(..)));
+        std::fs::rename(&order.path, &aside).map_err(GitError::Files)?;
+        tracing::warn!(path = %aside.display(), "a folder that is no git worktree any more is kept");
+    }
     clear(&order.path, &made.repository, cancel).await;
     if let Some(folder) = order.path.parent() {
         std::fs::create_dir_all(folder).map_err(GitError::Files)?;
