@@ -72,6 +72,7 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     let exec = &settled.settings.exec;
     let gateway = GatewaySetup::new(&settled.settings, &variables).settings().clone();
     let folders = folders(folder);
+    let place = StateDir::new(&settled.settings, &folders, |_| {});
     let providers = providers(&settled.settings, &variables);
     format!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
@@ -84,9 +85,9 @@ fn comes_of(toml: &str, folder: &Path) -> String {
             (gateway, &settled.settings.notify, servers(&settled, folder, &variables))
         ),
         (settled.settings.keep_running_max_ms, engine(&settled, &variables)),
-        policy(&settled.settings, &team, folder, &folder.join("worktrees")),
+        policy(&settled.settings, &team, folder, &place.worktrees()),
         toml.contains("[agent]").then(|| told(&settled.settings, &team, folder)),
-        StateDir::new(&settled.settings, &folders, |_| {}).observers(),
+        place.observers(),
         observers(&settled, folder, &variables).unwrap(),
         telemetry(&settled, &variables).unwrap(),
         (power(&settled.settings), crate::context::hook_env(&settled.settings)),
@@ -96,11 +97,11 @@ fn comes_of(toml: &str, folder: &Path) -> String {
     )
 }
 
-/// How the engine is reached, and what workers and `cluster up` take of the settings themselves.
+/// How the engine is reached, and what workers, `cluster up` and the start of a run take of the settings themselves.
 fn engine(settled: &Settled, variables: &Variables) -> String {
     let settings = &settled.settings.engine;
     let setup = EngineSetup::of(settings, Path::new("/state"), variables).map(|setup| setup.told());
-    format!("{setup:?} {:?} {:?}", settings.labels, settings.server)
+    format!("{setup:?} {:?} {:?} {:?}", settings.labels, settings.server, settings.git_remote)
 }
 
 /// Its MCP servers, and above which cost their tools are searched for.
