@@ -220,7 +220,11 @@ impl Work {
             Some(0) => self.is_done = true,
             Some(4) => self.suspended.push(said),
             // A kill that came after the end.
-            Some(2) if self.kills > 0 && said.contains("completed") => self.is_done = true,
+            Some(2)
+                if self.kills > 0 && (said.contains("completed") || said.contains("all steps of run")) =>
+            {
+                self.is_done = true;
+            }
             None => {}
             Some(code) => bail!("it ended with {code}: {said}"),
         }

@@ -197,8 +197,8 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
         }),
         default: SettingDefault::Unset("the host name"),
         example: r#""build-3""#,
-        words: "The label of this machine. A run's files are on the machine where it was started: its work is handed to \
-                workers with this label.",
+        words: "The label of this machine. Unless `git_remote` is set, a run's files are on the machine where it was started: its \
+                work is handed to workers with this label.",
         ..engine("host")
     },
     Setting {

@@ -90,8 +90,8 @@ pub use permission::{
 };
 pub use plan::{Plan, PlanItem, PlanStatus};
 pub use policy::{
-    AgentPolicy, Budget, Effort, GivenFlag, Limits, ModelPolicy, RemoteRepository, RetryPolicy, RunPolicy,
-    StepMode, StopHookPolicy,
+    AgentPolicy, Budget, Effort, GivenFlag, Limits, ModelPolicy, RetryPolicy, RunPolicy, StepMode,
+    StopHookPolicy,
 };
 pub use record::{Delta, DeltaKind, FORMAT_VERSION, FormatError, Record, RecordHead};
 pub use sandbox::{SandboxLimits, SandboxMode, SandboxNetwork, SandboxPolicy};
@@ -117,5 +117,6 @@ pub use trouble::{
 pub use verdict::Verdict;
 pub use verification::Verification;
 pub use worktree::{
-    PushedBranch, WorkspaceBaseline, Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft, WorktreeMade,
+    PushedBranch, RemoteRepository, WorkspaceBaseline, Worktree, WorktreeAsked, WorktreeFound, WorktreeLeft,
+    WorktreeMade,
 };

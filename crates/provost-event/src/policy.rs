@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::skip::is_default;
 use crate::{
     ExternalPolicy, FlowPolicy, GoalPolicy, HookPolicy, MicroDollars, OnHookError, PermissionPolicy, Price,
-    SandboxPolicy, SpawnBudget, SubAgentPolicy, ToolSpec,
+    RemoteRepository, SandboxPolicy, SpawnBudget, SubAgentPolicy, ToolSpec,
 };
 
 /// The policy of a whole run.
@@ -84,19 +84,6 @@ impl RunPolicy {
     pub fn project(&self) -> &Path {
         self.remote.as_ref().map_or(&self.agent.workspace, |remote| &remote.project)
     }
-}
-
-/// The remote git repository of a run, and what was known of it at the run's start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RemoteRepository {
-    /// Its address, without a password.
-    pub url: String,
-    /// The commit that the root agent's worktree is based on.
-    pub commit: String,
-    /// The folder that each machine keeps its copy of the repository in, absolute.
-    pub copy: PathBuf,
-    /// The folder that the run was started in, on the machine where that was.
-    pub project: PathBuf,
 }
 
 /// Spending limits; `None` is unlimited.

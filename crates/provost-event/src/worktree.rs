@@ -65,6 +65,19 @@ pub struct WorktreeFound {
     pub left: WorktreeLeft,
 }
 
+/// The remote git repository of a run, and what was known of it at the run's start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemoteRepository {
+    /// Its address, without a password.
+    pub url: String,
+    /// The commit that the root agent's worktree is based on.
+    pub commit: String,
+    /// The folder that each machine keeps its copy of the repository in, absolute.
+    pub copy: PathBuf,
+    /// The folder that the run was started in, on the machine where that was.
+    pub project: PathBuf,
+}
+
 /// A branch of a remote repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PushedBranch {

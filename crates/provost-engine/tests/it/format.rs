@@ -222,8 +222,8 @@ fn tree_run() -> Tree {
     let seq = open(&tree, |effect| matches!(effect, Effect::CheckWorktree(_)));
     let branch = Some(format!("provost/{RUN}-3"));
     let summary = "1 file changed, 3 insertions(+)".to_owned();
-    let (pushed, unpushed) = (None, None);
-    let left = WorktreeLeft::Changed { branch, commits: 2, summary, uncommitted: 1, pushed, unpushed };
+    let left =
+        WorktreeLeft::Changed { branch, commits: 2, summary, uncommitted: 1, pushed: None, unpushed: None };
     tree.event(3, SessionEvent::WorktreeChecked { seq, left });
     tree.say(2, "second");
     tree.say(1, "first");

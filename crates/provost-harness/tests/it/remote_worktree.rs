@@ -143,7 +143,8 @@ async fn a_machine_that_had_the_run_before_takes_what_was_done_elsewhere() {
     let place =
         RemoteFixture::new(Cast::default().writes(0, "b.txt", "old\n").writes(0, "only-here.txt", "x"));
     place.killed().await;
-    let (trees, here) = (place.0.trees(), place.0.folder.path().join("here"));
+    let trees = place.0.trees();
+    let here = place.0.folder.path().join("here");
     std::fs::rename(&trees, &here).expect("moved");
     place.then("echo new > b.txt; rm only-here.txt");
     place.then_stays();

@@ -28,7 +28,7 @@ use crate::{BackendError, Clock, Log, read_actor};
 const PUSH_MAX: Duration = Duration::from_secs(60);
 /// The same for an effect that was told to stop.
 const LAST_PUSH_MAX: Duration = Duration::from_secs(5);
-/// How long a worktree is fetched for an effect that ends its agent's work.
+/// How long fetching a worktree is tried for an effect that makes it, or ends its agent's work.
 pub(crate) const FETCH_MAX: Duration = Duration::from_secs(60);
 /// Time between two attempts, at first and at most.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -96,7 +96,8 @@ enum RemoteError {
 impl RemoteWorktrees {
     /// Those of a run with this policy; none if it has no remote repository.
     pub(crate) fn of(policy: &RunPolicy, clock: Arc<dyn Clock>) -> Option<Self> {
-        let (remote, folder) = (policy.remote.clone()?, policy.worktrees.clone()?);
+        let remote = policy.remote.clone()?;
+        let folder = policy.worktrees.clone()?;
         Some(Self { remote, folder, clock, known: std::sync::Mutex::default() })
     }
 
@@ -130,7 +131,7 @@ impl RemoteWorktrees {
         }
         let known = self.known(order.session);
         let mut known = known.lock().await;
-        let mut attempts = Attempts::within(&*self.clock, Some(PUSH_MAX));
+        let mut attempts = Attempts::within(&*self.clock, Some(FETCH_MAX));
         loop {
             match self.fetched(order.session, cancel).await {
                 Ok(fetched) => {

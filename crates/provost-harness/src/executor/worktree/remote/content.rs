@@ -50,23 +50,17 @@ impl Content {
         cancel: &CancellationToken,
     ) -> Result<Self, GitError> {
         let git = Git::at(path, cancel).await?;
-        let (index, agents) = (git.own_data().join(INDEX), git.own_data().join("index"));
+        let index = git.own_data().join(INDEX);
+        let agents = git.own_data().join("index");
         let to = index.clone();
         // It says what git tracks though it would ignore it, and spares git reading what hasn't changed.
         let copied = tokio::task::spawn_blocking(move || std::fs::copy(agents, to)).await;
-        let commit = |name: String| async move {
-            let git = Git::at(path, cancel).await?;
-            git.find(["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).await
+        let own = format!("refs/heads/{}^{{commit}}", worktree_branch(owner));
+        let head = match git.find(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).await? {
+            Some(head) => Some(head),
+            None => git.find(["rev-parse", "--verify", "--quiet", &own]).await?,
         };
-        let at_head = commit("HEAD".to_owned()).await?;
-        let head = match &at_head {
-            Some(head) => Some(head.clone()),
-            None => commit(format!("refs/heads/{}", worktree_branch(owner))).await?,
-        };
-        let committed = match &at_head {
-            Some(head) => git.find(["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")]).await?,
-            None => None,
-        };
+        let committed = git.find(["rev-parse", "--verify", "--quiet", "HEAD^{tree}"]).await?;
         let git = git.with_variables(vec![("GIT_INDEX_FILE".into(), index.clone().into())]);
         let is_readable =
             matches!(copied, Ok(Ok(_))) && git.find(["ls-files", "--", NO_FILE]).await?.is_some();
