@@ -14,8 +14,8 @@ use provost_harness::{BackendError, Blobs, Clock};
 use crate::api::{Api, Target};
 use crate::blobs::BlobStore;
 use crate::engine::{Names, is_name, run_key};
+use crate::feeds::Feeds;
 use crate::lease::Leases;
-use crate::wakers::Wakers;
 use crate::wire::{Owner, RunStanding, WorkerStanding};
 use crate::{BlobPlace, Engine};
 
@@ -35,7 +35,7 @@ pub(crate) struct Inner {
     pub(crate) blobs: BlobStore,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) leases: Arc<Leases>,
-    pub(crate) wakers: Arc<Wakers>,
+    pub(crate) feeds: Arc<Feeds>,
     pub(crate) posts: posts::Posts,
     /// This process as a worker, and the labels that it serves.
     pub(crate) worker: RwLock<Option<Identity>>,
@@ -66,7 +66,7 @@ impl RestateBackend {
             blobs: opened.map_err(|_| BackendError::Closed)??,
             clock,
             leases: Arc::default(),
-            wakers: Arc::default(),
+            feeds: Arc::default(),
             posts: posts::Posts::default(),
             worker: RwLock::new(None),
             engine,

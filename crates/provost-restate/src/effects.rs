@@ -11,15 +11,15 @@ use restate_sdk::errors::HandlerResult;
 use restate_sdk::serde::Json;
 
 use crate::engine::Names;
+use crate::feeds::Feeds;
 use crate::lease::{Leases, Performed};
-use crate::wakers::Wakers;
-use crate::wire::{Dismissal, Order, PostDone, PostRequest, Reply, Stop};
+use crate::wire::{Decided, Dismissal, Order, PostDone, PostRequest, Reply, Stop};
 
 /// The effects of the runs that a worker holds.
 pub(crate) struct Effects {
     pub(crate) leases: Arc<Leases>,
     pub(crate) names: Names,
-    pub(crate) wakers: Arc<Wakers>,
+    pub(crate) feeds: Arc<Feeds>,
 }
 
 #[restate_sdk::service]
@@ -42,11 +42,13 @@ impl Effects {
         let key = run.to_string();
         match performed {
             Performed::Result { event, moment } => {
+                let actor = of.id.actor;
                 let request =
-                    PostRequest { actor: of.id.actor, event, moment, dedup: None, of: Some(of), label: None };
+                    PostRequest { actor, event, moment, dedup: None, of: Some(of), holds: None, label: None };
                 let target = RequestTarget::object(self.names.run(), key, "post");
-                let request = ctx.request::<_, Json<Vec<Reply<PostDone>>>>(target, Json(vec![request]));
-                let replies = request.call().await?.into_inner();
+                let request = ctx.request::<_, Json<Decided>>(target, Json(vec![request]));
+                let Decided { replies, entries } = request.call().await?.into_inner();
+                self.feeds.learn(run, entries);
                 replies.into_iter().for_each(|reply| self.decided(run, reply));
             }
             Performed::Deferred => {
@@ -68,6 +70,13 @@ impl Effects {
         if let Some(lease) = self.leases.get(stop.of.id.actor.run()) {
             lease.stop_effect(stop).await;
         }
+        Ok(())
+    }
+
+    /// Others have posted to a run that this worker holds.
+    #[handler]
+    async fn wake(&self, _ctx: Context<'_>, run: Json<RunId>) -> HandlerResult<()> {
+        self.feeds.wake(run.into_inner());
         Ok(())
     }
 
@@ -96,7 +105,6 @@ impl Effects {
 
 impl Effects {
     fn decided(&self, run: RunId, reply: Reply<PostDone>) {
-        self.wakers.wake(run);
         let Some(lease) = self.leases.get(run) else { return };
         match reply {
             Reply::Done(_) => {}

@@ -208,7 +208,7 @@ impl RestateBackend {
         let effects = Effects {
             leases: Arc::clone(&inner.leases),
             names: inner.names.clone(),
-            wakers: Arc::clone(&inner.wakers),
+            feeds: Arc::clone(&inner.feeds),
         };
         services.add("Effects", inner.names.effects(&owner.worker), effects, options)
     }

@@ -78,8 +78,10 @@ pub(crate) struct Names {
     namespace: String,
 }
 
-/// The key of the one object with the list of runs.
+/// The key of the object with the list of all runs.
 pub(crate) const INDEX_KEY: &str = "runs";
+/// The key of the object with the list of active ones: workers ask for it all the time, however many have ended.
+pub(crate) const ACTIVE_KEY: &str = "active";
 
 impl Names {
     /// The object of each run.
@@ -87,7 +89,7 @@ impl Names {
         format!("{}.Run", self.namespace)
     }
 
-    /// The object with the list of runs.
+    /// The objects with the lists of runs.
     pub(crate) fn index(&self) -> String {
         format!("{}.Index", self.namespace)
     }

@@ -21,6 +21,7 @@ mod deciders;
 mod effects;
 mod endpoint;
 mod engine;
+mod feeds;
 mod lease;
 mod named;
 mod pages;
@@ -29,7 +30,6 @@ mod run_object;
 mod shared_objects;
 mod state;
 mod step;
-mod wakers;
 mod wire;
 
 pub use backend::RestateBackend;

@@ -15,8 +15,8 @@ use crate::deciders::Deciders;
 use crate::state::{EffectKind, HEAD, OpenEffect, ROW, RunHead, dedup_key, get, log_key, open_key, part_of};
 use crate::step::{Step, StepError};
 use crate::wire::{
-    BeginRequest, ClaimRequest, Claimed, EffectOf, Failed, Failure, LogHead, Moment, PostDone, PostRequest,
-    ReadLog, RecoverRequest, Release, Reply, RunRow, RunStanding,
+    BeginRequest, ClaimRequest, Claimed, Decided, EffectOf, Failed, Failure, LogHead, Moment, PostDone,
+    PostRequest, ReadLog, RecoverRequest, Release, Reply, RunRow, RunStanding,
 };
 
 /// A run's object.
@@ -32,13 +32,16 @@ impl RunObject {
         &self,
         ctx: ObjectContext<'_>,
         requests: Json<Vec<PostRequest>>,
-    ) -> HandlerResult<Json<Vec<Reply<PostDone>>>> {
+    ) -> HandlerResult<Json<Decided>> {
         let (run, requests) = (run_of(ctx.key())?, requests.into_inner());
         let count = requests.len();
         match post(&ctx, &self.deciders, run, requests).await {
-            Ok(replies) => Ok(Json(replies)),
+            Ok(decided) => Ok(Json(decided)),
             // Nothing is written, so none of them counts.
-            Err(StepError::Backend(error)) => Ok(Json(vec![Reply::Failed(Failure::from(&error)); count])),
+            Err(StepError::Backend(error)) => {
+                let replies = vec![Reply::Failed(Failure::from(&error)); count];
+                Ok(Json(Decided { replies, entries: None }))
+            }
             Err(StepError::Engine(error)) => Err(error.into()),
         }
     }
@@ -180,11 +183,15 @@ async fn post(
     deciders: &Deciders,
     run: RunId,
     requests: Vec<PostRequest>,
-) -> Result<Vec<Reply<PostDone>>, StepError> {
+) -> Result<Decided, StepError> {
     let at = requests.iter().map(|request| request.moment.at).max().unwrap_or_default();
     let mut step = Step::begin(ctx, deciders, run, at).await?;
+    let is_holder = step.head.owner.is_some()
+        && requests
+            .iter()
+            .all(|request| request.of.map(|of| of.epoch).or(request.holds) == Some(step.head.epoch));
     let (mut replies, mut counted) = (Vec::with_capacity(requests.len()), BTreeSet::new());
-    for PostRequest { actor, event, moment, dedup, of, label } in requests {
+    for PostRequest { actor, event, moment, dedup, of, holds: _, label } in requests {
         if of.is_some_and(|of| step.head.owner.is_none() || of.epoch != step.head.epoch) {
             replies.push(Reply::Lost);
             continue;
@@ -205,11 +212,15 @@ async fn post(
         let changed = step.decide(actor, event, now, of.map(|of| of.id)).await?;
         replies.push(Reply::Done(PostDone { head: step.head_of(actor).await?, changed }));
     }
+    let entries = if is_holder { step.appended() } else { None };
+    if !is_holder {
+        step.tell_holder();
+    }
     step.finish().await?;
     for key in &counted {
         ctx.set(key, Json(true));
     }
-    Ok(replies)
+    Ok(Decided { replies, entries })
 }
 
 async fn claim(

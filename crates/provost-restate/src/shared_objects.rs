@@ -11,15 +11,15 @@ use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 
 use crate::api::Api;
-use crate::engine::Names;
-use crate::wire::{Beat, BeatReply, IndexEntry, IndexPut, IndexQuery, WorkerStanding};
+use crate::engine::{ACTIVE_KEY, Names};
+use crate::wire::{Beat, BeatReply, IndexEntry, IndexPhase, IndexPut, IndexQuery, WorkerStanding};
 
 /// A worker that has sent no heartbeat for this long may be gone...
 pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(5);
 /// ... and is after so long again: the engine itself may have been down, and the worker's next beat may be on its way.
 pub(crate) const GONE_AFTER: Duration = Duration::from_secs(5);
 
-/// The list of runs.
+/// A list of runs: of all, or of the active ones.
 pub(crate) struct Index;
 
 #[restate_sdk::object]
@@ -31,7 +31,9 @@ impl Index {
         if let Some(replaced) = replaces {
             ctx.clear(&replaced);
         }
-        ctx.set(&key, Json(workspace));
+        if ctx.key() != ACTIVE_KEY || is_active(&key) {
+            ctx.set(&key, Json(workspace));
+        }
         Ok(())
     }
 
@@ -44,6 +46,11 @@ impl Index {
     ) -> HandlerResult<Json<Vec<IndexEntry>>> {
         Ok(Json(list(&ctx, query.into_inner()).await?))
     }
+}
+
+/// Whether a run is active by its key.
+pub(crate) fn is_active(key: &str) -> bool {
+    IndexEntry::of_key(key).is_some_and(|entry| entry.phase == IndexPhase::Active)
 }
 
 async fn list(ctx: &SharedObjectContext<'_>, query: IndexQuery) -> Result<Vec<IndexEntry>, TerminalError> {

@@ -3,6 +3,7 @@
 mod finish;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use provost_engine::{Actor, Decision, Event, Now, SessionEvent};
 use provost_event::{ActorKey, BudgetEntry, EffectId, Entry, LifecycleEntry, Record, RunId, Seq, Timestamp};
@@ -20,6 +21,8 @@ use crate::wire::{Dismissal, EffectOf, LogHead, OrderRow, Stop, StopKind};
 
 /// Maximum messages caused by one event; more than that is a loop between actors.
 const MESSAGES_MAX: usize = 1_000_000;
+/// Bytes of new entries in an answer: the engine keeps it with the request.
+const ANSWERED_BYTES_MAX: usize = 64 << 10;
 
 /// A request in progress.
 pub(crate) struct Step<'a> {
@@ -36,6 +39,9 @@ pub(crate) struct Step<'a> {
     /// Invocations to kill.
     kills: Vec<String>,
     row_changed: bool,
+    /// The new entries of all logs, by their places.
+    appended: Vec<Item>,
+    tells_holder: bool,
     watch: Option<Timestamp>,
     at: Timestamp,
 }
@@ -89,6 +95,8 @@ impl<'a> Step<'a> {
             dismissed: None,
             kills: Vec::new(),
             row_changed: false,
+            appended: Vec::new(),
+            tells_holder: false,
             watch: None,
             at,
         })
@@ -238,6 +246,7 @@ impl<'a> Step<'a> {
         if key == ActorKey::Run(self.run) && entries.iter().any(shows_in_a_list) {
             self.row_changed = true;
         }
+        let mut lines = Vec::with_capacity(entries.len());
         let loaded = self.load(key).await?;
         let mut seq = first;
         for entry in entries {
@@ -245,13 +254,18 @@ impl<'a> Step<'a> {
                 loaded.log.snapshot = Some(seq);
             }
             let record = Record { actor: key, seq, at: now.at, elapsed: now.elapsed, entry };
-            loaded.log.pages.push(Item(seq.0, line_of(&record)?.into()));
+            let line: Arc<RawValue> = line_of(&record)?.into();
+            loaded.log.pages.push(Item(seq.0, Arc::clone(&line)));
+            lines.push(line);
             seq = seq.next();
         }
         loaded.log.head = head;
         loaded.log.version += 1;
         loaded.log_changed = true;
-        self.head.position += count;
+        for line in lines {
+            self.head.position += 1;
+            self.appended.push(Item(self.head.position, line));
+        }
         let row = OrderRow { agent: part_of(key), first, count };
         let row = serde_json::value::to_raw_value(&row).map_err(|error| unwritable(&error))?;
         self.head.order.push(Item(self.head.position, row.into()));
@@ -314,6 +328,17 @@ impl<'a> Step<'a> {
     /// Has deadlines looked at at `due`.
     pub(crate) const fn watch_at(&mut self, due: Option<Timestamp>) {
         self.watch = due;
+    }
+
+    /// Has the run's holder told of what is new: it asks for nothing that it isn't told of.
+    pub(crate) const fn tell_holder(&mut self) {
+        self.tells_holder = true;
+    }
+
+    /// The new entries, unless they are long.
+    pub(crate) fn appended(&self) -> Option<Vec<Item>> {
+        let bytes = self.appended.iter().map(|Item(_, line)| line.get().len()).sum::<usize>();
+        (bytes <= ANSWERED_BYTES_MAX).then(|| self.appended.clone())
     }
 
     /// The actors that have open effects.

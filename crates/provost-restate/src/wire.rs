@@ -8,7 +8,7 @@ use provost_event::{ActorKey, EffectId, Elapsed, MicroDollars, Outcome, RunId, S
 use provost_harness::{BackendError, Posted};
 use serde::{Deserialize, Serialize};
 
-use crate::pages::Pages;
+use crate::pages::{Item, Pages};
 use crate::payload::Payload;
 
 /// The process that holds a run.
@@ -40,6 +40,9 @@ pub(crate) struct PostRequest {
     /// Of the result of an effect: which one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) of: Option<EffectOf>,
+    /// The epoch in which the process that posts holds the run; absent if it doesn't, and of the result of an effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) holds: Option<u64>,
     /// The label of the workers that may take the run; only the first post counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) label: Option<String>,
@@ -93,6 +96,17 @@ impl From<Failure> for BackendError {
             }
         }
     }
+}
+
+/// What an object answers to posts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Decided {
+    /// One for each post.
+    pub(crate) replies: Vec<Reply<PostDone>>,
+    /// The entries that all of them led to, by their places in the order of the run. Only for the run's holder, and
+    /// absent if they are long: they are read then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) entries: Option<Vec<Item>>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

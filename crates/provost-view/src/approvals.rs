@@ -1,5 +1,6 @@
 //! Calls that need approval: the open questions of runs, and which answer was first.
 
+use futures::{StreamExt as _, stream};
 use provost_engine::{Actor, AgentState, PendingApproval, RunState};
 use provost_event::{
     ActorKey, ApprovalRequested, ApprovalResolved, CallQuestion, EffectId, Entry, GateEntry, Json,
@@ -11,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::status::READ_MAX;
-use crate::{AgentNames, ViewVersion, Wait, status_word, terminal_wait};
+use crate::{AgentNames, RUNS_AT_ONCE, ViewVersion, Wait, status_word, terminal_wait};
 
 /// Entries between a program's request and the question to the user: hooks and permissions come between.
 const NOTED_BEFORE: u64 = 100;
@@ -382,8 +383,14 @@ pub struct OpenApprovals {
 /// When the runs can't be listed. A run whose logs can't be read doesn't hide the others' questions.
 pub async fn open_approvals(backend: &dyn Backend) -> Result<OpenApprovals, BackendError> {
     let mut all = OpenApprovals::default();
-    for run in backend.list(RunQuery::with_status(RunStatusFilter::NotEnded)).await? {
-        match questions_of(backend, &run).await {
+    let runs = backend.list(RunQuery::with_status(RunStatusFilter::NotEnded)).await?;
+    let read = stream::iter(runs).map(|run| async move {
+        let questions = questions_of(backend, &run).await;
+        (run, questions)
+    });
+    let mut read = read.buffered(RUNS_AT_ONCE);
+    while let Some((run, questions)) = read.next().await {
+        match questions {
             Ok(open) if open.is_empty() => {}
             Ok(questions) => all.runs.push(RunApprovals { run, questions }),
             Err(error) => all.unread.push((run.run, error)),

@@ -4,6 +4,7 @@ mod kept;
 
 use std::collections::BTreeMap;
 
+use futures::{StreamExt as _, stream};
 use provost_engine::{Actor, RunState};
 use provost_event::{Budget, MicroDollars, Outcome, PauseReason, RunId, SessionId, Timestamp, Verification};
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
@@ -11,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentOpenings, ApprovalQuestion, CurrentStatus, RunAgent, RunListItem, RunTree, SeenRuns, ViewVersion,
-    questions_of, run_state,
+    AgentOpenings, ApprovalQuestion, CurrentStatus, RUNS_AT_ONCE, RunAgent, RunListItem, RunTree, SeenRuns,
+    ViewVersion, questions_of, run_state,
 };
 
 pub use kept::KeptGroups;
@@ -114,11 +115,9 @@ impl GroupedRuns {
     /// When the runs can't be listed.
     pub async fn read(backend: &dyn Backend, now: Timestamp) -> Result<Self, BackendError> {
         let summaries = summaries(backend).await?;
-        let mut runs = Vec::with_capacity(summaries.len());
-        for summary in summaries.into_values() {
-            runs.push(GroupedRun::read(backend, &summary, now).await);
-        }
-        Ok(Self::of(runs))
+        let read = stream::iter(summaries.into_values())
+            .map(|summary| async move { GroupedRun::read(backend, &summary, now).await });
+        Ok(Self::of(read.buffered(RUNS_AT_ONCE).collect().await))
     }
 
     /// The same where a person has looked at some of the runs: of those that are finished these are idle.

@@ -43,6 +43,9 @@ mod timeline;
 mod version;
 mod wait;
 
+/// Runs that the views read at the same time: over an engine each read is a request.
+pub const RUNS_AT_ONCE: usize = 16;
+
 pub use agents::{
     AgentOpening, AgentOpenings, AgentsRead, RunAgent, RunAgentState, agent_openings, goal_state_of,
 };

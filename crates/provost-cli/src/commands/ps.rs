@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use futures::{StreamExt as _, stream};
 use jiff::tz::TimeZone;
 use provost_event::{Outcome, PauseReason, RunId, Timestamp, Verification};
 use provost_harness::{Backend, Clock as _, RunFilter, RunQuery, RunSummary, SystemClock};
 use provost_process::Descent;
-use provost_view::{ListedRun, RunGroup, RunListItem};
+use provost_view::{ListedRun, RUNS_AT_ONCE, RunGroup, RunListItem};
 
 use super::cost::moment_of;
 use super::{backend_to_read, place, print, status};
@@ -111,14 +112,14 @@ impl Wanted {
         loop {
             let max = if self.is_all() { self.max } else { PAGE };
             let page = backend.list(RunQuery { filter: RunFilter::default(), after, max }).await?;
-            for run in &page {
-                if self.since.is_some_and(|since| run.started_at < since) {
-                    return Ok(listed);
-                }
-                if self.folder.as_ref().is_some_and(|folder| !run.workspace.starts_with(folder)) {
-                    continue;
-                }
-                let run = ListedRun::read(backend, run, now).await;
+            let is_before = |run: &RunSummary| self.since.is_some_and(|since| run.started_at < since);
+            let is_there = |run: &&RunSummary| {
+                self.folder.as_ref().is_none_or(|folder| run.workspace.starts_with(folder))
+            };
+            let wanted = page.iter().take_while(|run| !is_before(run)).filter(is_there);
+            let mut read =
+                stream::iter(wanted.map(|run| ListedRun::read(backend, run, now))).buffered(RUNS_AT_ONCE);
+            while let Some(run) = read.next().await {
                 if self.groups.is_empty() || self.groups.contains(&RunGroup::of(&run.item, now)) {
                     listed.push(run);
                 }
@@ -127,7 +128,7 @@ impl Wanted {
                 }
             }
             after = page.last().map(RunSummary::cursor);
-            if page.len() < max {
+            if page.len() < max || page.last().is_some_and(is_before) {
                 return Ok(listed);
             }
         }

@@ -9,7 +9,7 @@ use provost_harness::{BackendError, Catalog, RunQuery, RunStatus, RunStatusFilte
 
 use super::{RestateBackend, lives};
 use crate::api::Target;
-use crate::engine::INDEX_KEY;
+use crate::engine::{ACTIVE_KEY, INDEX_KEY};
 use crate::wire::{IndexEntry, IndexPhase, IndexQuery, RunRow, RunStanding, WorkerStanding};
 
 /// Runs whose objects are read at the same time.
@@ -20,7 +20,9 @@ const PAGE_MAX: usize = 500;
 impl RestateBackend {
     async fn indexed(&self, query: &IndexQuery) -> Result<Vec<IndexEntry>, BackendError> {
         let service = self.inner.names.index();
-        self.api().read(Target { service: &service, key: Some(INDEX_KEY), handler: "list" }, query).await
+        let is_active = query.phases.iter().eq([&IndexPhase::Active]);
+        let key = Some(if is_active { ACTIVE_KEY } else { INDEX_KEY });
+        self.api().read(Target { service: &service, key, handler: "list" }, query).await
     }
 
     /// How the workers stand that hold any of these runs.
@@ -59,6 +61,7 @@ impl RestateBackend {
         let mut entries =
             self.indexed(&IndexQuery { phases, max: usize::MAX, ..IndexQuery::default() }).await?;
         entries.retain(|entry| entry.label.as_ref().is_none_or(|label| identity.serves.contains(label)));
+        entries.retain(|entry| entry.owner.as_ref() != Some(&identity.owner));
         let workers = self.workers_of(entries.iter()).await?;
         entries.retain(|entry| match &entry.owner {
             None => true,

@@ -16,6 +16,7 @@ use super::RestateBackend;
 use crate::api::Target;
 use crate::deciders::read_log;
 use crate::engine::run_key;
+use crate::feeds::{Feeds, Following, Subscription};
 use crate::pages::{Item, Pages};
 use crate::payload::Payload;
 use crate::state::actor_of;
@@ -27,6 +28,8 @@ const ELAPSED_WITHIN: Duration = Duration::from_secs(1);
 const POLLS_AFTER: Duration = Duration::from_millis(40);
 /// ... which doubles up to this.
 const POLLS_AT_LEAST_EVERY: Duration = Duration::from_millis(640);
+/// How often a holder looks for entries that it wasn't told of: it is told of all.
+const HOLDER_LOOKS_EVERY: Duration = Duration::from_secs(30);
 /// How long an effect waits for entries while the engine can't be reached.
 const EFFECTS_WAIT: Duration = Duration::from_secs(600);
 /// Entries read at a time.
@@ -68,52 +71,98 @@ impl RestateBackend {
         }
     }
 
-    /// Waits until there may be something new, by growing `wait`s.
-    fn polls<T: Send + 'static, At: Copy + Send + 'static, Reading>(
+    /// Follows a run or a log from a place on: what this process knows of it, and else what it reads.
+    fn follow<T: Send + 'static, At: Copy + Send + 'static, Reading>(
         &self,
         run: RunId,
         from: At,
-        read: impl Fn(Self, At) -> Reading + Send + 'static,
+        known: impl Fn(&Feeds, At) -> Following<T> + Send + Sync + 'static,
+        read: impl Fn(Self, At) -> Reading + Send + Sync + 'static,
         place: impl Fn(&T) -> At + Send + 'static,
     ) -> BoxStream<'static, Result<T, BackendError>>
     where
         Reading: Future<Output = Result<Vec<T>, BackendError>> + Send + 'static,
     {
-        let state = Polling { backend: self.clone(), at: from, wait: POLLS_AFTER, read, place };
-        let woken = self.inner.wakers.subscribe(run);
-        stream::unfold((state, woken), |(mut state, mut woken)| async move {
-            loop {
-                woken.mark_unchanged();
-                match (state.read)(state.backend.clone(), state.at).await {
-                    Ok(found) if found.is_empty() => {
-                        let _ = tokio::time::timeout(state.wait, woken.changed()).await;
-                        state.wait = (state.wait * 2).min(POLLS_AT_LEAST_EVERY);
-                    }
-                    Ok(found) => {
-                        state.at = found.last().map_or(state.at, &state.place);
-                        state.wait = POLLS_AFTER;
-                        let found = found.into_iter().map(Ok).collect::<Vec<_>>();
-                        return Some((stream::iter(found), (state, woken)));
-                    }
-                    Err(error) => {
-                        tokio::time::sleep(POLLS_AT_LEAST_EVERY).await;
-                        return Some((stream::iter(vec![Err(error)]), (state, woken)));
-                    }
+        let subscription = self.inner.feeds.subscribe(run);
+        let reader =
+            Reader { backend: self.clone(), run, at: from, subscription, read_at: None, wait: POLLS_AFTER };
+        stream::unfold((reader, known, read, place), |(mut reader, known, read, place)| async move {
+            let found = match reader.next(&known, &read).await {
+                Ok(found) => {
+                    reader.at = found.last().map_or(reader.at, &place);
+                    found.into_iter().map(Ok).collect()
                 }
-            }
+                Err(error) => {
+                    tokio::time::sleep(POLLS_AT_LEAST_EVERY).await;
+                    vec![Err(error)]
+                }
+            };
+            Some((stream::iter(found), (reader, known, read, place)))
         })
         .flatten()
         .boxed()
     }
 }
 
-/// A subscription between two reads.
-struct Polling<At, Read, Place> {
+/// A subscription to a run or a log.
+struct Reader<At> {
     backend: RestateBackend,
+    run: RunId,
+    /// The place of the last entry.
     at: At,
+    subscription: Subscription,
+    /// As of which change that wasn't told all was read.
+    read_at: Option<u64>,
+    /// The next wait of a process that isn't told of what is new.
     wait: Duration,
-    read: Read,
-    place: Place,
+}
+
+impl<At: Copy> Reader<At> {
+    /// Waits for the next entries.
+    async fn next<T, Reading>(
+        &mut self,
+        known: &impl Fn(&Feeds, At) -> Following<T>,
+        read: &impl Fn(RestateBackend, At) -> Reading,
+    ) -> Result<Vec<T>, BackendError>
+    where
+        Reading: Future<Output = Result<Vec<T>, BackendError>> + Send,
+    {
+        self.wait = POLLS_AFTER;
+        loop {
+            let news = *self.subscription.news.borrow_and_update();
+            let Following { found, has_gap } = known(&self.backend.inner.feeds, self.at);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            if has_gap || !self.is_told() || self.read_at != Some(news.unknown) {
+                let found = read(self.backend.clone(), self.at).await?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+                self.read_at = Some(news.unknown);
+            }
+            self.changed(has_gap).await;
+        }
+    }
+
+    /// Waits until there may be something new.
+    async fn changed(&mut self, has_gap: bool) {
+        let wait = if self.is_told() && !has_gap {
+            HOLDER_LOOKS_EVERY
+        } else {
+            let wait = self.wait;
+            self.wait = (wait * 2).min(POLLS_AT_LEAST_EVERY);
+            wait
+        };
+        if tokio::time::timeout(wait, self.subscription.news.changed()).await.is_err() {
+            self.read_at = None;
+        }
+    }
+
+    /// Whether this process holds the run, and so is told of what is new.
+    fn is_told(&self) -> bool {
+        self.backend.inner.leases.get(self.run).is_some_and(|lease| lease.epoch().is_some())
+    }
 }
 
 /// Whether an event starts a run whose files any worker can fetch.
@@ -130,12 +179,14 @@ impl Log for RestateBackend {
     async fn post(&self, key: ActorKey, event: Event, dedup: Option<&str>) -> Result<Posted, BackendError> {
         let run = key.run();
         let elapsed = self.elapsed_by_holder(run).await?;
+        let holds = self.inner.leases.get(run).and_then(|lease| lease.epoch());
         let request = PostRequest {
             actor: key,
             event: Payload::of(&event, &self.inner.blobs).await?,
             moment: Moment { at: self.inner.clock.now(), entropy: fastrand::u64(..), elapsed },
             dedup: dedup.map(str::to_owned),
             of: None,
+            holds,
             label: self.inner.engine.label.clone().filter(|_| !has_remote(&event)),
         };
         match self.have_decided(run, request).await? {
@@ -146,6 +197,11 @@ impl Log for RestateBackend {
     }
 
     async fn read(&self, key: ActorKey, after: Seq, max: usize) -> Result<Vec<Arc<Record>>, BackendError> {
+        // All that is asked for is known.
+        let known = self.inner.feeds.of_log(key, after, max).found;
+        if known.len() == max {
+            return Ok(known);
+        }
         let log = self.log(key, after).await?;
         let records = read_log(key, &log, after, max, &self.inner.blobs).await?;
         Ok(records.into_iter().map(Arc::new).collect())
@@ -165,7 +221,8 @@ impl Log for RestateBackend {
 
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
         let read = move |backend: Self, at: Seq| async move { backend.read(key, at, READ_AT_ONCE).await };
-        self.polls(key.run(), after, read, |record: &Arc<Record>| record.seq)
+        let known = move |feeds: &Feeds, at: Seq| feeds.of_log(key, at, READ_AT_ONCE);
+        self.follow(key.run(), after, known, read, |record: &Arc<Record>| record.seq)
     }
 
     async fn order(
@@ -210,6 +267,7 @@ impl Log for RestateBackend {
         let read = move |backend: Self, at: RunPosition| async move {
             read_run(&backend, run, at, READ_AT_ONCE).await
         };
-        self.polls(run, after, read, |placed: &PlacedRecord| placed.position)
+        let known = move |feeds: &Feeds, at: RunPosition| feeds.of_run(run, at, READ_AT_ONCE);
+        self.follow(run, after, known, read, |placed: &PlacedRecord| placed.position)
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::RestateBackend;
 use crate::api::Target;
 use crate::engine::run_key;
-use crate::wire::{PostDone, PostRequest, Reply};
+use crate::wire::{Decided, PostDone, PostRequest, Reply};
 
 /// Posts in one request. An event has at most 256 KiB there, and a message of the engine 32 MiB.
 const TOGETHER_MAX: usize = 64;
@@ -80,10 +80,10 @@ impl RestateBackend {
             }
             let (requests, answers): (Vec<_>, Vec<_>) =
                 posts.into_iter().map(|waiting| (waiting.request, waiting.answer)).unzip();
-            let decided: Result<Vec<Reply<PostDone>>, _> = self.inner.api.call(target, &requests).await;
-            self.inner.wakers.wake(run);
+            let decided: Result<Decided, _> = self.inner.api.call(target, &requests).await;
             match decided {
-                Ok(replies) => {
+                Ok(Decided { replies, entries }) => {
+                    self.inner.feeds.learn(run, entries);
                     answers.into_iter().zip(replies).for_each(|(answer, reply)| drop(answer.send(Ok(reply))));
                 }
                 Err(error) => answers.into_iter().for_each(|answer| drop(answer.send(Err(error.clone())))),

@@ -71,6 +71,8 @@ impl RestateBackend {
         match self.claim(lease.run, by).await {
             Ok(Claimed { epoch, elapsed }) => {
                 lease.claimed(epoch, elapsed);
+                // From now on it is told of what is new, and asks once for what it wasn't told.
+                self.inner.feeds.wake(lease.run);
                 let _ = answer.send(Ok(()));
                 tokio::select! {
                     error = lease.failed() => {
@@ -88,6 +90,7 @@ impl RestateBackend {
                 }
                 self.release(&lease, begun).await;
                 self.inner.leases.remove(&lease);
+                self.inner.feeds.wake(lease.run);
             }
             Err(error) => {
                 lease.stop.cancel();

@@ -9,7 +9,8 @@ use restate_sdk::errors::TerminalError;
 use restate_sdk::serde::Json;
 
 use super::{Step, StepError};
-use crate::engine::INDEX_KEY;
+use crate::engine::{ACTIVE_KEY, INDEX_KEY};
+use crate::shared_objects::is_active;
 use crate::state::{EffectKind, HEAD, ROW, get, log_key, open_key, part_of};
 use crate::wire::{EffectOf, IndexPhase, IndexPut, Order, RunRow};
 
@@ -47,8 +48,16 @@ impl Step<'_> {
             self.ctx.set(ROW, Json(row));
         }
         if let Some(index) = index {
-            let target = RequestTarget::object(self.deciders.names.index(), INDEX_KEY, "put");
-            self.ctx.request::<_, ()>(target, Json(index)).call().await?;
+            let in_active = is_active(&index.key) || index.replaces.as_deref().is_some_and(is_active);
+            let lists = [Some(INDEX_KEY), in_active.then_some(ACTIVE_KEY)];
+            let puts = lists.into_iter().flatten().map(|list| {
+                let target = RequestTarget::object(self.deciders.names.index(), list, "put");
+                self.ctx.request::<_, ()>(target, Json(index.clone())).call()
+            });
+            // All are on their way before one is awaited.
+            for put in puts.collect::<Vec<_>>() {
+                put.await?;
+            }
         }
         let sent = self.send_orders(orders);
         self.send_others(watch);
@@ -170,6 +179,10 @@ impl Step<'_> {
             for stop in &self.stops {
                 let target = RequestTarget::service(service.clone(), "stop");
                 drop(self.ctx.request::<_, ()>(target, Json(*stop)).send());
+            }
+            if self.tells_holder && !self.appended.is_empty() {
+                let target = RequestTarget::service(service, "wake");
+                drop(self.ctx.request::<_, ()>(target, Json(self.run)).send());
             }
         }
         if let Some((worker, dismissal)) = &self.dismissed {

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
+mod follow;
+#[cfg(test)]
 mod kills;
 #[cfg(test)]
 mod large;

@@ -1,5 +1,6 @@
 //! Servers, workers and executors of the tests.
 
+mod counted;
 mod scripted;
 mod server;
 
@@ -13,6 +14,7 @@ use provost_event::{ActorKey, Entry, LifecycleEntry, Outcome, Record, RunId, Seq
 use provost_harness::{Log as _, SystemClock};
 use provost_restate::{BlobPlace, Engine, Listening, RestateBackend, RunningWorker, WorkerEndpoint};
 
+pub(crate) use counted::Counted;
 pub(crate) use scripted::{Scripted, done, start, tool_ran, tools_run, work_as_worker};
 pub(crate) use server::Server;
 

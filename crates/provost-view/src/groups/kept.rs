@@ -1,16 +1,18 @@
 //! Reading the groups again and again: what hasn't changed isn't read twice.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
+use futures::{StreamExt as _, stream};
 use provost_event::{RunId, Timestamp};
 use provost_harness::{Backend, BackendError, RunPosition, RunStatus, RunSummary};
 
 use super::{GroupedRun, GroupedRuns, summaries};
+use crate::RUNS_AT_ONCE;
 
 /// Reads the groups of runs, and keeps what it has read of each until its log grows.
 #[derive(Debug, Default)]
 pub struct KeptGroups {
-    runs: HashMap<RunId, KeptRun>,
+    runs: BTreeMap<RunId, KeptRun>,
 }
 
 #[derive(Debug)]
@@ -29,13 +31,12 @@ impl KeptGroups {
     pub async fn read(&mut self, backend: &dyn Backend, now: Timestamp) -> Result<GroupedRuns, BackendError> {
         let summaries = summaries(backend).await?;
         let mut before = std::mem::take(&mut self.runs);
-        let mut grouped = Vec::with_capacity(summaries.len());
-        for (run, summary) in summaries {
-            let kept = KeptRun::read(backend, before.remove(&run), summary, now).await;
-            grouped.push(kept.grouped.clone());
-            self.runs.insert(run, kept);
-        }
-        Ok(GroupedRuns::of(grouped))
+        let read = stream::iter(summaries).map(|(run, summary)| {
+            let before = before.remove(&run);
+            async move { (run, KeptRun::read(backend, before, summary, now).await) }
+        });
+        self.runs = read.buffered(RUNS_AT_ONCE).collect().await;
+        Ok(GroupedRuns::of(self.runs.values().map(|kept| kept.grouped.clone()).collect()))
     }
 }
 
