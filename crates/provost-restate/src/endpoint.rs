@@ -10,7 +10,7 @@ use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use provost_harness::BackendError;
-use restate_sdk::endpoint::{Builder, ServiceOptions};
+use restate_sdk::endpoint::{Builder, HandlerOptions, ServiceOptions};
 use restate_sdk::hyper::HyperEndpoint;
 use restate_sdk::service::IntoServiceDefinition;
 use restate_sdk_shared_core::IdentityVerifier;
@@ -47,6 +47,8 @@ const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LAST: Duration = Duration::from_secs(1);
 /// Attempts don't end by themselves: after the engine's default of 70, a run's object would stay locked.
 const RETRIES_MAX: u64 = i32::MAX as u64;
+/// Attempts to tell a worker of what others have posted.
+const WAKES_MAX: u64 = 30;
 /// How long the answer of a request is kept for one that is sent again.
 const ANSWERS_KEPT: Duration = Duration::from_secs(120);
 /// How long open connections get to end.
@@ -204,7 +206,15 @@ impl RestateBackend {
     fn performing(&self, services: Services, owner: &Owner) -> Services {
         let inner = self.inner();
         let longest = inner.engine.effect_deadline.saturating_add(EFFECT_GRACE);
-        let options = decision_options().inactivity_timeout(longest).abort_timeout(EFFECT_GRACE);
+        // A worker that isn't reached within half a minute looks by itself, or has lost the run.
+        let wake = HandlerOptions::new()
+            .retry_policy_initial_interval(RETRY_FIRST)
+            .retry_policy_exponentiation_factor(2.0)
+            .retry_policy_max_interval(RETRY_LAST)
+            .retry_policy_max_attempts(WAKES_MAX)
+            .retry_policy_kill_on_max_attempts();
+        let options =
+            decision_options().inactivity_timeout(longest).abort_timeout(EFFECT_GRACE).handler("wake", wake);
         let effects = Effects {
             leases: Arc::clone(&inner.leases),
             names: inner.names.clone(),
