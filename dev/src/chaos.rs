@@ -2,7 +2,7 @@
 //! nodes and workers are killed with -9 at random moments. At the end it is checked from outside that every run ended
 //! once, no entry was lost or doubled, no limit was passed, and nothing was done twice without a note in the log.
 
-mod cluster;
+pub(crate) mod cluster;
 mod fleet;
 mod verify;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(options: Options) -> Result<()> {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let cluster = Cluster::new(&program, &folder)?;
+    let cluster = Cluster::new(&program, &folder, 3)?;
     let Some(cluster) = cluster else {
         println!("skipped: the engine's server isn't installed: `cargo xtask restate-server` installs it");
         return Ok(());

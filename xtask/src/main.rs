@@ -26,8 +26,9 @@ cargo xtask COMMAND
                     kill -9 nodes and workers of a cluster on this machine for M minutes (default 5) while runs work on it,
                     check that each ends once, no entry is lost or doubled, no limit passed, nothing done twice unsaid
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
-  kill-matrix [--scenario NAME] [--every K]
-                    kill -9 runs before and after every transaction of theirs, resume each, check its log
+  kill-matrix [--scenario NAME] [--every K] [--on-engine]
+                    kill -9 runs before and after every transaction of theirs, resume each, check its log; with --on-engine
+                    the worker that holds the run, before and after each effect and post
   overnight [--minutes N] [--kill]
                     a night's work (default 20 minutes) with a provider that is overloaded, unreachable, slow, silent, without
                     a key, without money; with --kill also killed at random moments; check logs, effects and money

@@ -42,9 +42,7 @@ impl Effects {
         let key = run.to_string();
         match performed {
             Performed::Result { event, moment } => {
-                let actor = of.id.actor;
-                let request =
-                    PostRequest { actor, event, moment, dedup: None, of: Some(of), holds: None, label: None };
+                let request = PostRequest { of: Some(of), ..PostRequest::new(of.id.actor, event, moment) };
                 let target = RequestTarget::object(self.names.run(), key, "post");
                 let request = ctx.request::<_, Json<Decided>>(target, Json(vec![request]));
                 let Decided { replies, entries } = request.call().await?.into_inner();

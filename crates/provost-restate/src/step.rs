@@ -17,7 +17,7 @@ use crate::deciders::Deciders;
 use crate::pages::Item;
 use crate::payload::Payload;
 use crate::state::{HEAD, OpenEffect, OpenEffects, Part, RunHead, actor_of, get, log_key, open_key, part_of};
-use crate::wire::{Dismissal, EffectOf, LogHead, OrderRow, Stop, StopKind};
+use crate::wire::{Dismissal, EffectOf, LogHead, Moment, OrderRow, PostRequest, Stop, StopKind};
 
 /// Maximum messages caused by one event; more than that is a loop between actors.
 const MESSAGES_MAX: usize = 1_000_000;
@@ -42,6 +42,8 @@ pub(crate) struct Step<'a> {
     /// The new entries of all logs, by their places.
     appended: Vec<Item>,
     tells_holder: bool,
+    /// Messages to other runs: to the origin of a fork.
+    elsewhere: Vec<PostRequest>,
     watch: Option<Timestamp>,
     at: Timestamp,
 }
@@ -97,6 +99,7 @@ impl<'a> Step<'a> {
             row_changed: false,
             appended: Vec::new(),
             tells_holder: false,
+            elsewhere: Vec::new(),
             watch: None,
             at,
         })
@@ -164,6 +167,12 @@ impl<'a> Step<'a> {
         let (mut waiting, mut steps) = (VecDeque::from(changed.messages), 0);
         let mut now = changed.now;
         while let Some(message) = waiting.pop_front() {
+            if message.to.run() != self.run {
+                let event = Payload::of(&message.event, &self.deciders.blobs).await?;
+                let moment = Moment { at: now.at, entropy: now.entropy, elapsed: None };
+                self.elsewhere.push(PostRequest::new(message.to, event, moment));
+                continue;
+            }
             steps += 1;
             if steps > MESSAGES_MAX {
                 return Err(endless(message.to).into());

@@ -48,6 +48,12 @@ pub(crate) struct PostRequest {
     pub(crate) label: Option<String>,
 }
 
+impl PostRequest {
+    pub(crate) const fn new(actor: ActorKey, event: Payload, moment: Moment) -> Self {
+        Self { actor, event, moment, dedup: None, of: None, holds: None, label: None }
+    }
+}
+
 /// An effect as it was handed to a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct EffectOf {

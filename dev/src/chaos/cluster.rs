@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xtask::shell::workspace;
 
-const NODES: &str = "3";
 const WORKERS: &str = "3";
 /// Where `cargo xtask restate-server` installs the engine's server.
 const SERVER_FOLDER: &str = "target/tools/restate/node_modules/.bin";
@@ -17,9 +17,17 @@ const SERVER_FOLDER: &str = "target/tools/restate/node_modules/.bin";
 const USER_SETTINGS: &str = ".config/provost/config.toml";
 
 /// A cluster with a state folder of its own.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     program: PathBuf,
     folder: PathBuf,
+    nodes: String,
+}
+
+/// How an engine is reached.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Addresses {
+    pub(crate) ingress: String,
+    pub(crate) admin: String,
 }
 
 /// What was killed.
@@ -30,13 +38,15 @@ pub(super) enum Victim {
 
 impl Cluster {
     /// `None` where the engine's server isn't installed.
-    pub(super) fn new(program: &Path, folder: &Path) -> Result<Option<Self>> {
-        let cluster = Self { program: program.to_owned(), folder: folder.to_owned() };
+    pub(crate) fn new(program: &Path, folder: &Path, nodes: u32) -> Result<Option<Self>> {
+        let cluster =
+            Self { program: program.to_owned(), folder: folder.to_owned(), nodes: nodes.to_string() };
         // Settings of a project could only ask for this.
         let settings = folder.join(USER_SETTINGS);
         fs::create_dir_all(settings.parent().context("a folder")?)?;
         fs::write(settings, "[permissions]\nallow = [\"shell\", \"list_dir\", \"spawn_agent\"]\n")?;
-        let tried = cluster.provost(&["cluster", "up", "--nodes", NODES, "--workers", "0"]).output()?;
+        let tried =
+            cluster.provost(&["cluster", "up", "--nodes", &cluster.nodes, "--workers", "0"]).output()?;
         let said = String::from_utf8_lossy(&tried.stderr);
         if tried.status.code() == Some(2) && said.contains("isn't installed") {
             return Ok(None);
@@ -66,11 +76,18 @@ impl Cluster {
     }
 
     pub(super) fn up(&self) -> Result<()> {
-        self.must(&["cluster", "up", "--nodes", NODES, "--workers", WORKERS]).map(drop)
+        self.must(&["cluster", "up", "--nodes", &self.nodes, "--workers", WORKERS]).map(drop)
     }
 
-    pub(super) fn down(&self) -> Result<()> {
+    pub(crate) fn down(&self) -> Result<()> {
         self.must(&["cluster", "down", "--remove"]).map(drop)
+    }
+
+    /// How its engine is reached.
+    pub(crate) fn addresses(&self) -> Result<Addresses> {
+        let status: Value = serde_json::from_str(&self.status()?)?;
+        let first = |name: &str| status[name][0].as_str().map(str::to_owned).context("an address");
+        Ok(Addresses { ingress: first("ingress")?, admin: first("admin")? })
     }
 
     /// Kills a node or a worker.

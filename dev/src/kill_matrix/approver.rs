@@ -6,7 +6,7 @@ use anyhow::Result;
 use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, PendingApproval, SessionEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope};
-use provost_harness::{Log as _, SystemClock, read_actor};
+use provost_harness::{Log, SystemClock, read_actor};
 use provost_sqlite::SqliteStore;
 use tokio::runtime::Runtime;
 
@@ -15,19 +15,24 @@ use super::scenario::ROOT;
 
 pub(super) struct Approver {
     runtime: Runtime,
-    backend: EmbeddedBackend,
+    backend: Arc<dyn Log>,
 }
 
 impl Approver {
     pub(super) fn new(files: &Files) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let backend = EmbeddedBackend::new(SqliteStore::open(files.database())?, Arc::new(SystemClock))?;
+        let backend: Arc<dyn Log> = match files.engine()? {
+            Some(engine) => Arc::new(runtime.block_on(engine.connect(files))?),
+            None => {
+                Arc::new(EmbeddedBackend::new(SqliteStore::open(files.database())?, Arc::new(SystemClock))?)
+            }
+        };
         Ok(Self { runtime, backend })
     }
 
     /// The oldest open question.
     pub(super) fn question(&self) -> Result<Option<PendingApproval>> {
-        match self.runtime.block_on(read_actor(&self.backend, ROOT.into()))? {
+        match self.runtime.block_on(read_actor(&*self.backend, ROOT.into()))? {
             Actor::Session(state) => Ok(state.approvals().next().cloned()),
             Actor::Run(_) => Ok(None),
         }

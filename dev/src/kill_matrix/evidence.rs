@@ -5,19 +5,29 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use provost_backend::{OpenEffect, SessionStore as _, StoreReader as _, StoredRun};
-use provost_event::{ActorKey, Entry, Record, RunId, Seq, SessionId};
+use provost_event::{ActorKey, Entry, MicroDollars, Outcome, Record, RunId, Seq, SessionId};
+use provost_harness::{Catalog as _, Log as _, RunStatus, RunSummary};
 use provost_sqlite::SqliteStore;
 
 use super::files::{Files, FinalState, lines};
+use super::on_engine::RunEngine;
 use super::scenario::{FORK, RUN};
+
+/// What a backend has of the run.
+struct Seen {
+    logs: Logs,
+    fork: Logs,
+    listed: Option<Listed>,
+    open: Vec<OpenEffect>,
+}
 
 /// The evidence of a suspended or ended run.
 pub(super) struct Evidence {
-    pub(super) logs: BTreeMap<ActorKey, Vec<Arc<Record>>>,
+    pub(super) logs: Logs,
     /// Those of its fork; empty if there is none.
-    pub(super) fork: BTreeMap<ActorKey, Vec<Arc<Record>>>,
-    /// What the store lists.
-    pub(super) row: Option<StoredRun>,
+    pub(super) fork: Logs,
+    pub(super) listed: Option<Listed>,
+    /// The effects that a store still has; an engine shows none.
     pub(super) open: Vec<OpenEffect>,
     pub(super) rest: FinalState,
     pub(super) kills: usize,
@@ -26,12 +36,14 @@ pub(super) struct Evidence {
 
 impl Evidence {
     pub(super) fn collect(files: &Files, rest: FinalState, kills: usize) -> Result<Self> {
-        let mut store = SqliteStore::open(files.database())?;
-        let logs = logs_of(&mut store, RUN)?;
-        let fork = logs_of(&mut store, FORK)?;
-        let row = store.run(RUN)?;
-        let open = [store.open_effects(RUN)?, store.open_effects(FORK)?].concat();
-        Ok(Self { logs, fork, row, open, rest, kills, files: files.clone() })
+        let Seen { logs, fork, listed, open } = match files.engine()? {
+            Some(engine) => {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+                runtime.block_on(on_engine(&engine, files))?
+            }
+            None => in_store(files)?,
+        };
+        Ok(Self { logs, fork, listed, open, rest, kills, files: files.clone() })
     }
 
     /// The agents that have a log, the root first.
@@ -64,7 +76,45 @@ impl Evidence {
     }
 }
 
-fn logs_of(store: &mut SqliteStore, run: RunId) -> Result<BTreeMap<ActorKey, Vec<Arc<Record>>>> {
+type Logs = BTreeMap<ActorKey, Vec<Arc<Record>>>;
+
+/// The run in the list of runs.
+pub(super) struct Listed {
+    pub(super) outcome: Option<Outcome>,
+    pub(super) tokens: u64,
+    pub(super) cost: MicroDollars,
+}
+
+fn in_store(files: &Files) -> Result<Seen> {
+    let mut store = SqliteStore::open(files.database())?;
+    let row = store.run(RUN)?;
+    Ok(Seen {
+        logs: logs_of(&mut store, RUN)?,
+        fork: logs_of(&mut store, FORK)?,
+        listed: row.map(|StoredRun { outcome, tokens, cost, .. }| Listed { outcome, tokens, cost }),
+        open: [store.open_effects(RUN)?, store.open_effects(FORK)?].concat(),
+    })
+}
+
+async fn on_engine(engine: &RunEngine, files: &Files) -> Result<Seen> {
+    let backend = engine.connect(files).await?;
+    let listed = backend.get(RUN).await?.map(|RunSummary { status, tokens, cost, .. }| {
+        let outcome = match status {
+            RunStatus::Stopped(outcome) => Some(outcome),
+            RunStatus::Running | RunStatus::Interrupted => None,
+        };
+        Listed { outcome, tokens, cost }
+    });
+    let (mut logs, mut fork) = (Logs::new(), Logs::new());
+    for (run, logs) in [(RUN, &mut logs), (FORK, &mut fork)] {
+        for actor in backend.actors(run).await? {
+            logs.insert(actor, backend.read(actor, Seq::START, usize::MAX).await?);
+        }
+    }
+    Ok(Seen { logs, fork, listed, open: Vec::new() })
+}
+
+fn logs_of(store: &mut SqliteStore, run: RunId) -> Result<Logs> {
     let mut logs = BTreeMap::new();
     for actor in store.actors(run)? {
         let mut log: Vec<Arc<Record>> = Vec::new();

@@ -107,17 +107,27 @@ impl Fault {
         self.around(Of::Effect, &self.effects, act)
     }
 
+    /// The same on an engine, of what leads to a decision there.
+    pub(super) async fn around_commit<T>(&self, act: impl Future<Output = T>) -> T {
+        let number = self.commits.fetch_add(1, Ordering::SeqCst) + 1;
+        self.die_at(Side::Before, Of::Commit, number);
+        let done = act.await;
+        self.die_at(Side::After, Of::Commit, number);
+        done
+    }
+
     fn around<T>(&self, of: Of, counter: &AtomicUsize, act: impl FnOnce() -> T) -> T {
         let number = counter.fetch_add(1, Ordering::SeqCst) + 1;
-        let here = |side| self.point == Some(Point { side, of, number });
-        if here(Side::Before) {
-            die();
-        }
+        self.die_at(Side::Before, of, number);
         let done = act();
-        if here(Side::After) {
+        self.die_at(Side::After, of, number);
+        done
+    }
+
+    fn die_at(&self, side: Side, of: Of, number: usize) {
+        if self.point == Some(Point { side, of, number }) {
             die();
         }
-        done
     }
 }
 

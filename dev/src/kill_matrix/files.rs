@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result};
 use provost_event::Outcome;
 use serde::{Deserialize, Serialize};
 
+use super::on_engine::RunEngine;
+
 /// The end or suspension of the run, as one process saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FinalState {
@@ -80,6 +82,24 @@ impl Files {
     /// Exists once the model has failed on an answer to an agent.
     pub(super) fn trouble(&self, agent: u32, answer: u32) -> PathBuf {
         self.folder.join(format!("trouble-{agent}-{answer}"))
+    }
+
+    fn engine_file(&self) -> PathBuf {
+        self.folder.join("engine.json")
+    }
+
+    /// Notes that the run is on an engine.
+    pub(super) fn keep_engine(&self, engine: &RunEngine) -> Result<()> {
+        Ok(fs::write(self.engine_file(), serde_json::to_vec(engine)?)?)
+    }
+
+    /// The engine that the run is on; `None` if it is in a store.
+    pub(super) fn engine(&self) -> Result<Option<RunEngine>> {
+        match fs::read(self.engine_file()) {
+            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).context("engine.json")?)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn rest(&self) -> PathBuf {

@@ -11,9 +11,28 @@ use super::cell::{Course, play};
 use super::evidence::Evidence;
 use super::files::{Files, FinalState};
 use super::laws::{Breach, Kind, broken};
+use super::on_engine::Decider;
 use super::points::{Cell, cells};
 use super::scenario::Scenario;
 use super::table::Row;
+use crate::chaos::cluster::Addresses;
+
+/// Where runs are kept.
+pub(super) enum Place {
+    /// Each in a store of its own.
+    Stores,
+    Engine(Addresses),
+}
+
+impl Place {
+    /// Makes the place of the run of `files`; it is there as long as what is returned.
+    fn prepare(&self, files: &Files) -> Result<Option<Decider>> {
+        match self {
+            Self::Stores => Ok(None),
+            Self::Engine(addresses) => Decider::start(files, addresses).map(Some),
+        }
+    }
+}
 
 /// Runs at a time.
 const AT_A_TIME: usize = 2;
@@ -24,9 +43,9 @@ const TOLD_MAX: usize = 5;
 ///
 /// # Errors
 /// When the matrix can't do its work, or a run without kills violates a law.
-pub(super) fn row(scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
-    let folder = tempfile::Builder::new().prefix("kill-matrix-").tempdir_in(place())?;
-    let done = row_in(folder.path(), scenario, every, seed);
+pub(super) fn row(scenario: &Scenario, place: &Place, every: usize, seed: u64) -> Result<Row> {
+    let folder = tempfile::Builder::new().prefix("kill-matrix-").tempdir_in(memory())?;
+    let done = row_in(folder.path(), scenario, place, (every, seed));
     if !done.as_ref().is_ok_and(Row::is_clean) {
         eprintln!("what is left of it: {}", folder.keep().display());
     }
@@ -35,13 +54,13 @@ pub(super) fn row(scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
 
 /// Where runs are kept: in memory if there is such a place, for a kill keeps the system's memory, and a disk would
 /// only be slower.
-fn place() -> PathBuf {
+fn memory() -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
     if std::env::var_os("TMPDIR").is_none() && memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
-fn row_in(folder: &Path, scenario: &Scenario, every: usize, seed: u64) -> Result<Row> {
-    let undisturbed = undisturbed(scenario, &Files::new(&folder.join("undisturbed"))?)?;
+fn row_in(folder: &Path, scenario: &Scenario, place: &Place, (every, seed): (usize, u64)) -> Result<Row> {
+    let undisturbed = undisturbed(scenario, place, &Files::new(&folder.join("undisturbed"))?)?;
     let rest = undisturbed.final_states.last().context("it is suspended")?;
     let mut random = fastrand::Rng::with_seed(seed);
     let (points, cells) = cells(scenario, &undisturbed, &mut random);
@@ -55,7 +74,7 @@ fn row_in(folder: &Path, scenario: &Scenario, every: usize, seed: u64) -> Result
     let work = || -> Result<()> {
         while let Some(cell) = cells.get(next.fetch_add(1, Ordering::SeqCst)) {
             let files = Files::new(&folder.join(cell.number.to_string()))?;
-            let found = judge(scenario, &files, cell, rest);
+            let found = judge(scenario, place, &files, (cell, rest));
             add(found);
             if found.is_clean() {
                 fs::remove_dir_all(files.folder())?;
@@ -74,7 +93,8 @@ fn row_in(folder: &Path, scenario: &Scenario, every: usize, seed: u64) -> Result
 }
 
 /// A run without kills. It violates no law, and has the entries that the scenario tests.
-fn undisturbed(scenario: &Scenario, files: &Files) -> Result<Course> {
+fn undisturbed(scenario: &Scenario, place: &Place, files: &Files) -> Result<Course> {
+    let _decider = place.prepare(files)?;
     let course = play(scenario, files, &[])?;
     let rest =
         course.final_states.last().filter(|_| !course.hangs).context("the undisturbed run doesn't rest")?;
@@ -89,10 +109,16 @@ fn undisturbed(scenario: &Scenario, files: &Files) -> Result<Course> {
 }
 
 /// Runs one cell, and checks the evidence.
-fn judge(scenario: &Scenario, files: &Files, cell: &Cell, undisturbed: &FinalState) -> Row {
+fn judge(
+    scenario: &Scenario,
+    place: &Place,
+    files: &Files,
+    (cell, undisturbed): (&Cell, &FinalState),
+) -> Row {
     let tell = |what: String| eprintln!("{} {cell}: {what} ({})", scenario.name, files.folder().display());
-    let course = match play(scenario, files, &cell.points) {
-        Ok(course) => course,
+    let played = place.prepare(files).and_then(|decider| Ok((play(scenario, files, &cell.points)?, decider)));
+    let (course, _decider) = match played {
+        Ok(played) => played,
         Err(error) => {
             tell(format!("{error:#}"));
             return Row { runs: 1, wrong: 1, ..Row::default() };

@@ -13,10 +13,12 @@ use provost_harness::{
     SystemClock, read_actor,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
+use provost_restate::RunningWorker;
 use provost_sqlite::SqliteStore;
 use tokio_util::sync::CancellationToken;
 
 use super::deadly_store::{Deadly, Kept};
+use super::deadly_worker::DeadlyWorker;
 use super::fault::{Fault, Point};
 use super::files::{Files, FinalState, append};
 use super::model::Play;
@@ -36,8 +38,7 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
     // A killed process may have left half a line.
     append(&files.shown(), "")?;
     let (fault, kept) = (Arc::new(Fault::at(point)), Kept::default());
-    let store = Deadly::store(SqliteStore::open(files.database())?, Arc::clone(&fault), Arc::clone(&kept));
-    let backend: Arc<dyn Backend> = Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock))?);
+    let (backend, worker) = backend(&files, &fault, &kept).await?;
     let tools = tool_registry(&files, &fault);
     let policy = scenario.run_policy(files.workspace(), tools.specs());
     let window_tokens = policy.agent.model.window_tokens;
@@ -88,8 +89,31 @@ async fn work(scenario: &'static Scenario, files: Files, point: Option<Point>) -
             forked(&harness, &backend, &files, scenario.run_policy(files.workspace(), Vec::new())).await?;
         text.push_str(&said);
     }
+    run.release().await;
+    if let Some(worker) = worker {
+        worker.stop().await;
+    }
     let commits = kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
     files.keep_final_state(&FinalState { outcome, text, commits, effects: fault.effects(), answers: 0 })
+}
+
+/// The backend at whose points this process may be killed.
+async fn backend(
+    files: &Files,
+    fault: &Arc<Fault>,
+    kept: &Kept,
+) -> Result<(Arc<dyn Backend>, Option<RunningWorker>)> {
+    let (fault, kept) = (Arc::clone(fault), Arc::clone(kept));
+    match files.engine()? {
+        Some(engine) => {
+            let (backend, worker) = engine.hold(files).await?;
+            Ok((Arc::new(DeadlyWorker { backend, fault, kept }), Some(worker)))
+        }
+        None => {
+            let store = Deadly::store(SqliteStore::open(files.database())?, fault, kept);
+            Ok((Arc::new(EmbeddedBackend::new(store, Arc::new(SystemClock))?), None))
+        }
+    }
 }
 
 /// Makes the fork of the ended run, or goes on with it; returns what it said last. Until it is made, the origin

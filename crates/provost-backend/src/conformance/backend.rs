@@ -53,6 +53,7 @@ pub async fn check_backend(maker: &impl BackendMaker) {
     logs::posts_to_one_actor_are_serial(maker).await;
     logs::subscribers_get_every_entry_once(maker).await;
     logs::a_long_log_is_read_back_as_a_whole_one(maker).await;
+    logs::a_fork_is_named_by_its_origin(maker).await;
     logs::bodies_are_kept_by_their_hash(maker).await;
     effects::a_result_counts_once(maker).await;
     effects::results_may_come_in_any_order(maker).await;

@@ -180,14 +180,12 @@ impl Log for RestateBackend {
         let run = key.run();
         let elapsed = self.elapsed_by_holder(run).await?;
         let holds = self.inner.leases.get(run).and_then(|lease| lease.epoch());
+        let moment = Moment { at: self.inner.clock.now(), entropy: fastrand::u64(..), elapsed };
         let request = PostRequest {
-            actor: key,
-            event: Payload::of(&event, &self.inner.blobs).await?,
-            moment: Moment { at: self.inner.clock.now(), entropy: fastrand::u64(..), elapsed },
             dedup: dedup.map(str::to_owned),
-            of: None,
             holds,
             label: self.inner.engine.label.clone().filter(|_| !has_remote(&event)),
+            ..PostRequest::new(key, Payload::of(&event, &self.inner.blobs).await?, moment)
         };
         match self.have_decided(run, request).await? {
             Reply::Done(done) => Ok(done.into()),

@@ -12,7 +12,7 @@ use super::{Step, StepError};
 use crate::engine::{ACTIVE_KEY, INDEX_KEY};
 use crate::shared_objects::is_active;
 use crate::state::{EffectKind, HEAD, ROW, get, log_key, open_key, part_of};
-use crate::wire::{EffectOf, IndexPhase, IndexPut, Order, RunRow};
+use crate::wire::{Decided, EffectOf, IndexPhase, IndexPut, Order, Reply, RunRow};
 
 /// Bytes of a log's last entries in the object's state, which are written with each decision.
 const LOG_TAIL_BYTES: usize = 32 << 10;
@@ -59,6 +59,7 @@ impl Step<'_> {
                 put.await?;
             }
         }
+        self.post_elsewhere().await?;
         let sent = self.send_orders(orders);
         self.send_others(watch);
         for (id, handle) in sent {
@@ -155,6 +156,21 @@ impl Step<'_> {
         }
         self.head.watch = Some(earliest);
         Some((earliest, Duration::from_millis(earliest.since_ms(self.at))))
+    }
+
+    /// Has the objects of other runs decide on the messages to them.
+    async fn post_elsewhere(&mut self) -> Result<(), TerminalError> {
+        for post in std::mem::take(&mut self.elsewhere) {
+            let run = post.actor.run();
+            let target = RequestTarget::object(self.deciders.names.run(), run.to_string(), "post");
+            let request = self.ctx.request::<_, Json<Decided>>(target, Json(vec![post]));
+            for reply in request.call().await?.into_inner().replies {
+                if let Reply::Failed(failure) = reply {
+                    tracing::error!(%run, by = %self.run, ?failure, "a message of another run can't be decided on");
+                }
+            }
+        }
+        Ok(())
     }
 
     fn send_orders(&self, orders: Vec<(Order, Option<Duration>)>) -> Vec<(EffectId, SendHandle)> {

@@ -77,7 +77,7 @@ fn sums(seen: &Evidence, charged: Usage, cost: MicroDollars, found: &mut Breache
     }
     let expected = Some((charged.total(), cost));
     let folded = actor.status().map(|status| (status.tokens, status.cost));
-    let listed = seen.row.as_ref().map(|row| (row.tokens, row.cost));
+    let listed = seen.listed.as_ref().map(|row| (row.tokens, row.cost));
     if folded != expected || listed != expected {
         found.wrong(format!("charged {expected:?}, the run says {folded:?}, the list says {listed:?}"));
     }

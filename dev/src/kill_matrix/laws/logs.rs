@@ -29,7 +29,7 @@ pub(super) fn check(seen: &Evidence, found: &mut Breaches) {
     for effect in &seen.open {
         found.wrong(format!("suspended the store still has the open effect {}", effect.id));
     }
-    let listed = seen.row.as_ref().and_then(|row| row.outcome.clone());
+    let listed = seen.listed.as_ref().and_then(|row| row.outcome.clone());
     if listed.as_ref() != Some(&seen.rest.outcome) {
         found.wrong(format!("the list says {listed:?}"));
     }

@@ -199,7 +199,7 @@ pub(super) async fn entry(backend: &Arc<dyn Backend>, key: impl Into<ActorKey>, 
     soon(&format!("a `{kind}` is committed"), found).await
 }
 
-pub(super) fn start(budget: Budget) -> RunEvent {
+pub(super) fn policy(budget: Budget) -> RunPolicy {
     let tool = ToolSpec {
         access: Access::Reads,
         idempotent: true,
@@ -212,14 +212,14 @@ pub(super) fn start(budget: Budget) -> RunEvent {
         tools: vec![tool],
         ..AgentPolicy::new(model, PathBuf::from("/somewhere"))
     };
+    RunPolicy { budget, spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
+}
+
+pub(super) fn start(budget: Budget) -> RunEvent {
     RunEvent::Start {
         goal: "a goal".to_owned(),
         images: Vec::new(),
-        policy: Box::new(RunPolicy {
-            budget,
-            spawn: provost_event::SpawnBudget::default(),
-            ..RunPolicy::new(agent)
-        }),
+        policy: Box::new(policy(budget)),
         baseline: None,
     }
 }

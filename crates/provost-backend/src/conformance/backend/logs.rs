@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::future::join_all;
-use provost_engine::{Actor, Effect};
-use provost_event::{ActorKey, Budget, ConversationEntry, Entry, LifecycleEntry, Seq};
+use provost_engine::{Actor, Effect, RunEvent, RunForkRequest};
+use provost_event::{ActorKey, Budget, ConversationEntry, Entry, LifecycleEntry, Seq, SessionId};
 
 use super::BackendMaker;
-use super::bench::{Bench, entry, kinds, log, ok, post, root, run, say, serve, soon, start};
-use provost_harness::{Backend, read_actor};
+use super::bench::{Bench, entry, kinds, log, ok, policy, post, root, run, say, serve, soon, start};
+use provost_harness::{Backend, ForkPoint, read_actor};
 
 pub(super) async fn what_is_decided_is_there_before_its_effect_is_performed(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
@@ -39,13 +39,37 @@ pub(super) async fn what_is_decided_is_there_before_its_effect_is_performed(make
     served.guard.release().await;
 }
 
+pub(super) async fn a_fork_is_named_by_its_origin(maker: &impl BackendMaker) {
+    let bench = Bench::new(maker).await;
+    let backend = bench.open().await;
+    post(&backend, run(1), start(Budget::default())).await;
+    let point = ForkPoint::find(&*backend, SessionId::root(run(1)), None).await;
+    let point = point.unwrap_or_else(|error| panic!("{error}"));
+    let request = RunForkRequest {
+        goal: "more".to_owned(),
+        agent_goal: point.goal.clone(),
+        policy: policy(Budget::default()),
+        fork: Box::new(point.into_fork()),
+        worktree: None,
+        baseline: None,
+        text: None,
+        by: "ann".to_owned(),
+    };
+    assert!(post(&backend, run(2), RunEvent::Fork(Box::new(request))).await.changed);
+    // Each run has its own log: the fork's has no entry of its origin.
+    assert_eq!(kinds(&backend, run(1)).await, ["run_started", "budget_reserved", "forked"]);
+    assert!(kinds(&backend, run(2)).await.starts_with(&["run_started"]));
+    let Actor::Run(origin) = ok(read_actor(&*backend, run(1).into()).await) else { panic!("it is a run") };
+    assert_eq!(origin.forks().iter().map(|fork| fork.to).collect::<Vec<_>>(), [run(2)]);
+}
+
 pub(super) async fn a_doubled_post_does_nothing(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
     let backend = bench.open().await;
     let again = || backend.post(run(1).into(), start(Budget::default()).into(), Some("start"));
     let first = ok(again().await);
     assert!(first.changed);
-    let said = || provost_engine::RunEvent::Say { agent: 0, text: "hello".to_owned(), by: "ann".to_owned() };
+    let said = || RunEvent::Say { agent: 0, text: "hello".to_owned(), by: "ann".to_owned() };
     ok(backend.post(run(1).into(), said().into(), Some("hello")).await);
     let before = kinds(&backend, root(1)).await;
     let second = ok(backend.post(run(1).into(), said().into(), Some("hello")).await);
