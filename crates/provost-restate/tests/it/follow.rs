@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 use provost_engine::RunEvent;
 use provost_event::{Entry, LifecycleEntry};
 use provost_harness::{BackendError, Log as _, PlacedRecord, RunPosition, Worker as _, read_run};
-use provost_restate::Engine;
+use provost_restate::{Engine, RestateBackend, RunningWorker};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,28 @@ async fn through(records: &mut Records, is_last: impl Fn(&PlacedRecord) -> bool)
     panic!("the subscription ended")
 }
 
+/// An engine, the worker that will hold the run, whose requests are counted, and another client.
+struct Place {
+    folder: TempDir,
+    counted: Counted,
+    holder: RestateBackend,
+    other: RestateBackend,
+    _server: Server,
+    _worker: RunningWorker,
+}
+
+impl Place {
+    async fn new() -> Option<Self> {
+        let server = Server::start().await?;
+        let folder = TempDir::new().unwrap();
+        let counted = Counted::start(&server.ingress()).await;
+        let through_it = Engine { ingress: counted.url.clone(), ..engine(&server, folder.path()) };
+        let (holder, worker) = worker(through_it, "w").await;
+        let other = connect(engine(&server, folder.path())).await;
+        Some(Self { folder, counted, holder, other, _server: server, _worker: worker })
+    }
+}
+
 fn scripted(folder: &TempDir) -> Arc<Scripted> {
     let folder = folder.path().to_owned();
     Arc::new(Scripted { folder, tool: "look", turns: TURNS, takes: Duration::ZERO })
@@ -38,22 +60,18 @@ fn scripted(folder: &TempDir) -> Arc<Scripted> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_does_not_ask_for_what_its_own_effects_have_led_to() {
-    let Some(server) = Server::start().await else { return };
-    let folder = TempDir::new().unwrap();
-    let counted = Counted::start(&server.ingress()).await;
-    let through_it = Engine { ingress: counted.url.clone(), ..engine(&server, folder.path()) };
-    let (holder, _worker) = worker(through_it, "w").await;
-    let other = connect(engine(&server, folder.path())).await;
+    let Some(place) = Place::new().await else { return };
+    let Place { folder, counted, holder, other, .. } = &place;
     other.post(run(1).into(), start().into(), None).await.unwrap();
     let mut records = holder.subscribe_run(run(1), RunPosition::START);
-    let _guard = holder.serve(run(1), scripted(&folder), CancellationToken::new()).await.unwrap();
+    let _guard = holder.serve(run(1), scripted(folder), CancellationToken::new()).await.unwrap();
 
     let is_end =
         |placed: &PlacedRecord| matches!(placed.record.entry, Entry::Lifecycle(LifecycleEntry::Ended(_)));
     let mut seen = through(&mut records, is_end).await;
     // The run's own end comes after that of its agent.
     seen.extend(through(&mut records, is_end).await);
-    let all = read_run(&other, run(1), RunPosition::START, usize::MAX).await.unwrap();
+    let all = read_run(other, run(1), RunPosition::START, usize::MAX).await.unwrap();
     assert_eq!(seen, all.iter().map(|placed| placed.position).collect::<Vec<_>>());
     let calls = counted.calls();
     let of = |handler: &str| calls.get(handler).copied().unwrap_or_default();
@@ -62,12 +80,8 @@ async fn a_holder_does_not_ask_for_what_its_own_effects_have_led_to() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_holder_that_waits_is_told_of_what_others_post() {
-    let Some(server) = Server::start().await else { return };
-    let folder = TempDir::new().unwrap();
-    let counted = Counted::start(&server.ingress()).await;
-    let through_it = Engine { ingress: counted.url.clone(), ..engine(&server, folder.path()) };
-    let (holder, _worker) = worker(through_it, "w").await;
-    let other = connect(engine(&server, folder.path())).await;
+    let Some(place) = Place::new().await else { return };
+    let Place { folder, counted, holder, other, .. } = &place;
     std::fs::write(folder.path().join("hang"), "").unwrap();
     other.post(run(1).into(), start().into(), None).await.unwrap();
     let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
@@ -77,7 +91,7 @@ async fn a_holder_that_waits_is_told_of_what_others_post() {
             let _ = sender.send(format!("{:?}", placed.record.entry));
         }
     });
-    let _guard = holder.serve(run(1), scripted(&folder), CancellationToken::new()).await.unwrap();
+    let _guard = holder.serve(run(1), scripted(folder), CancellationToken::new()).await.unwrap();
 
     let reads = || counted.calls().get("order").copied().unwrap_or_default();
     for text in ["one", "two", "three"] {
