@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use provost_config::{Request, Scope, load};
@@ -20,6 +21,9 @@ use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::signals::Signals;
 use crate::wiring::{state_dir, variables};
+
+/// How long the runs are given up for, once a second signal has come.
+const GIVES_UP_WITHIN: Duration = Duration::from_secs(2);
 
 /// Several runs are worked on at once, each with its own programs and models.
 pub(super) fn worker(args: WorkerArgs) -> anyhow::Result<Exit> {
@@ -73,13 +77,32 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
         }
     };
     leave.cancel();
-    working.await.context("the worker's task failed")?;
-    health.abort();
-    if let Ok(running) = Arc::try_unwrap(running) {
-        running.stop().await;
+    let left = async {
+        working.await.context("the worker's task failed")?;
+        health.abort();
+        if let Ok(running) = Arc::try_unwrap(running) {
+            running.stop().await;
+        }
+        Ok::<_, anyhow::Error>(())
+    };
+    // Where the engine doesn't answer, it is asked for a while.
+    let asked_again = async {
+        match exit {
+            Exit::Cancelled => tokio::time::sleep(GIVES_UP_WITHIN).await,
+            _ => drop(signals.next().await),
+        }
+    };
+    tokio::select! {
+        left = left => {
+            left?;
+            note(&format!("worker {name} has left"));
+            Ok(exit)
+        }
+        () = asked_again => {
+            note(&format!("worker {name} ends without giving up its runs: others take them once the engine misses it"));
+            Ok(Exit::Cancelled)
+        }
     }
-    note(&format!("worker {name} has left"));
-    Ok(exit)
 }
 
 /// The addresses and the name of the worker.

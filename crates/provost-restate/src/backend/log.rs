@@ -71,25 +71,15 @@ impl RestateBackend {
         }
     }
 
-    /// Follows a run or a log from a place on: what this process knows of it, and else what it reads.
-    fn follow<T: Send + 'static, At: Copy + Send + 'static, Reading>(
-        &self,
-        run: RunId,
-        from: At,
-        known: impl Fn(&Feeds, At) -> Following<T> + Send + Sync + 'static,
-        read: impl Fn(Self, At) -> Reading + Send + Sync + 'static,
-        place: impl Fn(&T) -> At + Send + 'static,
-    ) -> BoxStream<'static, Result<T, BackendError>>
-    where
-        Reading: Future<Output = Result<Vec<T>, BackendError>> + Send + 'static,
-    {
-        let subscription = self.inner.feeds.subscribe(run);
-        let reader =
-            Reader { backend: self.clone(), run, at: from, subscription, read_at: None, wait: POLLS_AFTER };
-        stream::unfold((reader, known, read, place), |(mut reader, known, read, place)| async move {
-            let found = match reader.next(&known, &read).await {
+    /// Follows a run or a log from a place on.
+    fn follow<S: Source>(&self, source: S, at: S::At) -> BoxStream<'static, Result<S::Entry, BackendError>> {
+        let subscription = self.inner.feeds.subscribe(source.run());
+        let backend = self.clone();
+        let reader = Reader { backend, source, at, subscription, read_at: None, wait: POLLS_AFTER };
+        stream::unfold(reader, |mut reader| async move {
+            let found = match reader.next().await {
                 Ok(found) => {
-                    reader.at = found.last().map_or(reader.at, &place);
+                    reader.at = found.last().map_or(reader.at, S::place);
                     found.into_iter().map(Ok).collect()
                 }
                 Err(error) => {
@@ -97,19 +87,86 @@ impl RestateBackend {
                     vec![Err(error)]
                 }
             };
-            Some((stream::iter(found), (reader, known, read, place)))
+            Some((stream::iter(found), reader))
         })
         .flatten()
         .boxed()
     }
 }
 
+/// What can be followed: a log, or all logs of a run.
+trait Source: Send + Sync + 'static {
+    type Entry: Send + 'static;
+    type At: Copy + Send + Sync;
+
+    fn run(&self) -> RunId;
+    fn place(entry: &Self::Entry) -> Self::At;
+    /// The next entries as this process knows them.
+    fn known(&self, feeds: &Feeds, at: Self::At) -> Following<Self::Entry>;
+    /// The next entries as the engine has them.
+    fn read(
+        &self,
+        backend: &RestateBackend,
+        at: Self::At,
+    ) -> impl Future<Output = Result<Vec<Self::Entry>, BackendError>> + Send;
+}
+
+struct OneLog(ActorKey);
+
+impl Source for OneLog {
+    type Entry = Arc<Record>;
+    type At = Seq;
+
+    fn run(&self) -> RunId {
+        self.0.run()
+    }
+
+    fn place(entry: &Arc<Record>) -> Seq {
+        entry.seq
+    }
+
+    fn known(&self, feeds: &Feeds, at: Seq) -> Following<Arc<Record>> {
+        feeds.of_log(self.0, at, READ_AT_ONCE)
+    }
+
+    async fn read(&self, backend: &RestateBackend, at: Seq) -> Result<Vec<Arc<Record>>, BackendError> {
+        backend.read(self.0, at, READ_AT_ONCE).await
+    }
+}
+
+struct AllLogs(RunId);
+
+impl Source for AllLogs {
+    type Entry = PlacedRecord;
+    type At = RunPosition;
+
+    fn run(&self) -> RunId {
+        self.0
+    }
+
+    fn place(entry: &PlacedRecord) -> RunPosition {
+        entry.position
+    }
+
+    fn known(&self, feeds: &Feeds, at: RunPosition) -> Following<PlacedRecord> {
+        feeds.of_run(self.0, at, READ_AT_ONCE)
+    }
+
+    async fn read(
+        &self,
+        backend: &RestateBackend,
+        at: RunPosition,
+    ) -> Result<Vec<PlacedRecord>, BackendError> {
+        read_run(backend, self.0, at, READ_AT_ONCE).await
+    }
+}
+
 /// A subscription to a run or a log.
-struct Reader<At> {
+struct Reader<S: Source> {
     backend: RestateBackend,
-    run: RunId,
+    source: S,
     /// The place of the last entry.
-    at: At,
+    at: S::At,
     subscription: Subscription,
     /// As of which change that wasn't told all was read.
     read_at: Option<u64>,
@@ -117,25 +174,18 @@ struct Reader<At> {
     wait: Duration,
 }
 
-impl<At: Copy> Reader<At> {
+impl<S: Source> Reader<S> {
     /// Waits for the next entries.
-    async fn next<T, Reading>(
-        &mut self,
-        known: &impl Fn(&Feeds, At) -> Following<T>,
-        read: &impl Fn(RestateBackend, At) -> Reading,
-    ) -> Result<Vec<T>, BackendError>
-    where
-        Reading: Future<Output = Result<Vec<T>, BackendError>> + Send,
-    {
+    async fn next(&mut self) -> Result<Vec<S::Entry>, BackendError> {
         self.wait = POLLS_AFTER;
         loop {
             let news = *self.subscription.news.borrow_and_update();
-            let Following { found, has_gap } = known(&self.backend.inner.feeds, self.at);
+            let Following { found, has_gap } = self.source.known(&self.backend.inner.feeds, self.at);
             if !found.is_empty() {
                 return Ok(found);
             }
             if has_gap || !self.is_told() || self.read_at != Some(news.unknown) {
-                let found = read(self.backend.clone(), self.at).await?;
+                let found = self.source.read(&self.backend, self.at).await?;
                 if !found.is_empty() {
                     return Ok(found);
                 }
@@ -161,7 +211,8 @@ impl<At: Copy> Reader<At> {
 
     /// Whether this process holds the run, and so is told of what is new.
     fn is_told(&self) -> bool {
-        self.backend.inner.leases.get(self.run).is_some_and(|lease| lease.epoch().is_some())
+        let lease = self.backend.inner.leases.get(self.source.run());
+        lease.is_some_and(|lease| lease.epoch().is_some())
     }
 }
 
@@ -218,9 +269,7 @@ impl Log for RestateBackend {
     }
 
     fn subscribe(&self, key: ActorKey, after: Seq) -> BoxStream<'static, Result<Arc<Record>, BackendError>> {
-        let read = move |backend: Self, at: Seq| async move { backend.read(key, at, READ_AT_ONCE).await };
-        let known = move |feeds: &Feeds, at: Seq| feeds.of_log(key, at, READ_AT_ONCE);
-        self.follow(key.run(), after, known, read, |record: &Arc<Record>| record.seq)
+        self.follow(OneLog(key), after)
     }
 
     async fn order(
@@ -262,10 +311,6 @@ impl Log for RestateBackend {
         run: RunId,
         after: RunPosition,
     ) -> BoxStream<'static, Result<PlacedRecord, BackendError>> {
-        let read = move |backend: Self, at: RunPosition| async move {
-            read_run(&backend, run, at, READ_AT_ONCE).await
-        };
-        let known = move |feeds: &Feeds, at: RunPosition| feeds.of_run(run, at, READ_AT_ONCE);
-        self.follow(run, after, known, read, |placed: &PlacedRecord| placed.position)
+        self.follow(AllLogs(run), after)
     }
 }
