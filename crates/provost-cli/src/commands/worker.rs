@@ -99,7 +99,7 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
             Ok(exit)
         }
         () = asked_again => {
-            note(&format!("worker {name} ends without giving up its runs: others take them once the engine misses it"));
+            note(&format!("worker {name} ends without giving up its runs: others take them once the engine takes it for gone"));
             Ok(Exit::Cancelled)
         }
     }
