@@ -33,7 +33,7 @@ impl Effects {
         let leases = Arc::clone(&self.leases);
         let perform = || async move {
             let performed = match leases.get(run) {
-                Some(lease) => lease.perform(order, leases.is_draining()).await,
+                Some(lease) => lease.perform(order, &leases).await,
                 None => Performed::Gone,
             };
             Ok(Json(performed))

@@ -224,7 +224,7 @@ impl Lease {
     }
 
     /// Performs an effect, or waits for it if that is in progress. What a caller that is gone has begun goes on.
-    pub(crate) async fn perform(self: &Arc<Self>, order: Order, draining: bool) -> Performed {
+    pub(crate) async fn perform(self: &Arc<Self>, order: Order, leases: &Leases) -> Performed {
         if !self.is_of(order.of.epoch).await {
             return Performed::Gone;
         }
@@ -232,7 +232,7 @@ impl Lease {
             return self.wait(order.of.id, due).await;
         }
         let id = order.of.id;
-        let mut result = match self.begin(order, draining) {
+        let mut result = match self.begin(order, leases) {
             Ok(result) => result,
             Err(performed) => return performed,
         };
@@ -256,7 +256,7 @@ impl Lease {
     fn begin(
         self: &Arc<Self>,
         order: Order,
-        draining: bool,
+        leases: &Leases,
     ) -> Result<watch::Receiver<Option<Performed>>, Performed> {
         let id = order.of.id;
         let mut work = self.work();
@@ -267,7 +267,8 @@ impl Lease {
         if work.done.contains(&id) || early == Some(StopKind::Close) || self.stop.is_cancelled() {
             return Err(Performed::Gone);
         }
-        if draining {
+        // Asked with the work locked: what is begun before a drain is seen by it.
+        if leases.is_draining() {
             return Err(Performed::Deferred);
         }
         let cancel = CancellationToken::new();
