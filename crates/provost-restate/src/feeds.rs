@@ -20,6 +20,7 @@ pub(crate) struct Feeds(Mutex<HashMap<RunId, Feed>>);
 #[derive(Default)]
 struct Feed {
     news: watch::Sender<News>,
+    subscriptions: usize,
     order: BTreeMap<RunPosition, Kept>,
     logs: BTreeMap<(ActorKey, Seq), Arc<Record>>,
     bytes: usize,
@@ -48,7 +49,9 @@ pub(crate) struct Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut all = self.feeds.all();
-        if all.get(&self.run).is_some_and(|feed| feed.news.receiver_count() == 1) {
+        let Some(feed) = all.get_mut(&self.run) else { return };
+        feed.subscriptions -= 1;
+        if feed.subscriptions == 0 {
             all.remove(&self.run);
         }
     }
@@ -72,8 +75,10 @@ impl Feeds {
     }
 
     pub(crate) fn subscribe(self: &Arc<Self>, run: RunId) -> Subscription {
-        let news = self.all().entry(run).or_default().news.subscribe();
-        Subscription { news, run, feeds: Arc::clone(self) }
+        let mut all = self.all();
+        let feed = all.entry(run).or_default();
+        feed.subscriptions += 1;
+        Subscription { news: feed.news.subscribe(), run, feeds: Arc::clone(self) }
     }
 
     /// The run may have entries that aren't known here.
