@@ -135,7 +135,9 @@ fn recover_tools(deciding: &mut Deciding<'_>, running: Vec<Seq>, fresh: &[Seq]) 
 }
 
 impl ToolResult {
-    pub(super) fn lost() -> Self {
+    /// Of a call that was begun and isn't repeated: its effect is unknown.
+    #[must_use]
+    pub fn lost() -> Self {
         Self::without_run(
             ToolStatus::Unknown,
             "Provost was interrupted while this ran. Whether and how far it took effect is unknown: \
