@@ -138,7 +138,8 @@ impl Feed {
     /// Returns whether the entry can be read.
     fn take_in(&mut self, Item(position, line): Item) -> bool {
         let Ok(record) = Record::from_line(line.get()) else { return false };
-        let (record, bytes) = (Arc::new(record), line.get().len());
+        let record = Arc::new(record);
+        let bytes = line.get().len();
         self.logs.insert((record.actor, record.seq), Arc::clone(&record));
         self.bytes += bytes;
         // An answer of the engine may come twice.

@@ -122,8 +122,8 @@ impl Worker for DeadlyWorker {
         executor: Arc<dyn Executor>,
         stop: CancellationToken,
     ) -> Result<Box<dyn RunLease>, BackendError> {
-        let (fault, kept) = (Arc::clone(&self.fault), Arc::clone(&self.kept));
-        let executor = DeadlyExecutor { executor, fault, kept };
+        let fault = Arc::clone(&self.fault);
+        let executor = DeadlyExecutor { executor, fault, kept: Arc::clone(&self.kept) };
         self.backend.serve(run, Arc::new(executor), stop).await
     }
 

@@ -50,8 +50,8 @@ impl RunEngine {
     ) -> Result<(RestateBackend, RunningWorker)> {
         let backend = self.connect(files).await?;
         let own = listening(TcpListener::bind("127.0.0.1:0")?)?;
-        let (name, deciders) = (name.to_owned(), Some(listening(deciders)?));
-        let endpoint = WorkerEndpoint { name, serves: Vec::new(), own, deciders };
+        let deciders = Some(listening(deciders)?);
+        let endpoint = WorkerEndpoint { name: name.to_owned(), serves: Vec::new(), own, deciders };
         let worker = backend.start_worker(endpoint).await?;
         Ok((backend, worker))
     }

@@ -103,7 +103,8 @@ async fn backend(
     fault: &Arc<Fault>,
     kept: &Kept,
 ) -> Result<(Arc<dyn Backend>, Option<RunningWorker>)> {
-    let (fault, kept) = (Arc::clone(fault), Arc::clone(kept));
+    let fault = Arc::clone(fault);
+    let kept = Arc::clone(kept);
     match files.engine()? {
         Some(engine) => {
             let (backend, worker) = engine.hold(files).await?;
