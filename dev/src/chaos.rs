@@ -15,13 +15,13 @@ use cluster::{Cluster, Victim};
 use fleet::Fleet;
 use xtask::shell::{built_provost, workspace};
 
-/// Runs that are worked on at a time.
-const RUNS_AT_ONCE: usize = 12;
-/// The shortest and the longest time between two kills.
-const CALM: std::ops::Range<f64> = 2.0..8.0;
-/// How long the runs may take to end once nothing is killed any more.
+/// The shortest and the longest time between two kills, as parts of the time that is asked for.
+const CALM: std::ops::Range<f64> = 0.4..1.6;
+/// How long the runs may take to end once nothing is killed any more, besides what their models take.
 const END_WITHIN: Duration = Duration::from_secs(300);
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_millis(250);
+/// Runs that are looked at in a second, at most.
+const LOOKS_A_SECOND: usize = 12;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,25 +30,51 @@ pub(crate) struct Options {
     pub(crate) length: Duration,
     /// What the moments and victims are drawn from.
     pub(crate) seed: u64,
+    /// Runs that are worked on at a time, with five agents each.
+    runs: usize,
+    /// How long a model takes for an answer.
+    model_takes: Duration,
+    /// The time between two kills, on average.
+    kill_every: Duration,
 }
 
 impl Options {
-    /// Of the command line: `[--minutes M] [--seed S]`.
+    /// Of the command line.
     pub(crate) fn read(args: &[&str]) -> Result<Self> {
-        let mut options = Self { length: Duration::from_secs(5 * 60), seed: fastrand::u64(..) };
+        let mut options = Self {
+            length: Duration::from_secs(5 * 60),
+            seed: fastrand::u64(..),
+            runs: 12,
+            model_takes: Duration::ZERO,
+            kill_every: Duration::from_secs(5),
+        };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
+            let of = || format!("{arg} needs a number");
+            let mut value = || args.next().with_context(of);
+            let mut seconds = |unit: f64, at_most: f64| -> Result<Duration> {
+                let value: f64 = value()?.parse().with_context(of)?;
+                ensure!(value >= 0.0 && value <= at_most, "{arg}: from 0 to {at_most}, not {value}");
+                Ok(Duration::from_secs_f64(value * unit))
+            };
             match *arg {
-                "--minutes" => {
-                    let minutes: f64 = args.next().context("--minutes needs a number")?.parse()?;
-                    ensure!(minutes > 0.0 && minutes <= 600.0, "--minutes: from 0 to 600, not {minutes}");
-                    options.length = Duration::from_secs_f64(minutes * 60.0);
-                }
-                "--seed" => options.seed = args.next().context("--seed needs a number")?.parse()?,
-                other => bail!("`{other}` isn't known; there are --minutes M and --seed S"),
+                "--minutes" => options.length = seconds(60.0, 600.0)?,
+                "--model-seconds" => options.model_takes = seconds(1.0, 600.0)?,
+                "--kill-every-seconds" => options.kill_every = seconds(1.0, 600.0)?,
+                "--runs" => options.runs = value()?.parse().with_context(of)?,
+                "--seed" => options.seed = value()?.parse().with_context(of)?,
+                other => bail!(
+                    "`{other}` isn't known; there are --minutes M, --runs N, --model-seconds S, \
+                     --kill-every-seconds S and --seed SEED"
+                ),
             }
         }
+        ensure!((1..=1000).contains(&options.runs), "--runs: from 1 to 1000, not {}", options.runs);
         Ok(options)
+    }
+
+    fn calm(&self, random: &mut fastrand::Rng) -> Duration {
+        self.kill_every.mul_f64(CALM.start + random.f64() * (CALM.end - CALM.start))
     }
 }
 
@@ -61,18 +87,21 @@ struct Tally {
 
 /// Runs it.
 pub(crate) fn run(options: Options) -> Result<()> {
-    let program = built_provost(&[])?;
+    let built = built_provost(&[])?;
     let folder = workspace().join("target").join("chaos");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
+    // What starts again is the same program, whatever is built in the meantime.
+    let program = folder.join("provost").with_extension(std::env::consts::EXE_EXTENSION);
+    fs::copy(built, &program)?;
     let cluster = Cluster::new(&program, &folder, 3)?;
     let Some(cluster) = cluster else {
         println!("skipped: the engine's server isn't installed: `cargo xtask restate-server` installs it");
         return Ok(());
     };
-    let mut fleet = Fleet::new(&cluster, &folder);
+    let mut fleet = Fleet::new(&cluster, &folder, options.model_takes);
     let played = play(options, &cluster, &mut fleet);
     // Whatever came of it, nothing is left running.
     let down = cluster.down();
@@ -96,37 +125,34 @@ fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally>
     let mut random = fastrand::Rng::with_seed(options.seed);
     let mut tally = Tally::default();
     let started = Instant::now();
-    let mut next_kill = started + calm(&mut random);
+    let mut next_kill = started + options.calm(&mut random);
     let mut last_look = started;
+    let look_every = Duration::from_secs((options.runs / LOOKS_A_SECOND).max(1) as u64);
     while started.elapsed() < options.length {
-        fleet.fill(RUNS_AT_ONCE)?;
+        fleet.fill(options.runs)?;
         if Instant::now() >= next_kill {
             match cluster.kill_one(&mut random)? {
                 Victim::Node => tally.nodes += 1,
                 Victim::Worker => tally.workers += 1,
             }
-            next_kill = Instant::now() + calm(&mut random);
+            next_kill = Instant::now() + options.calm(&mut random);
             // It comes back, as a service manager would have it.
             cluster.up()?;
         }
-        if last_look.elapsed() >= LOOK_EVERY * 4 {
+        if last_look.elapsed() >= look_every {
             fleet.look()?;
             last_look = Instant::now();
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(PAUSE);
     }
     cluster.up()?;
-    let until = Instant::now() + END_WITHIN;
+    let until = Instant::now() + END_WITHIN + options.model_takes * fleet::CALLS_IN_A_ROW * 2;
     while !fleet.is_done() {
         ensure!(Instant::now() < until, "these runs haven't ended: {}", fleet.left());
+        std::thread::sleep(look_every);
         fleet.look()?;
-        std::thread::sleep(LOOK_EVERY);
     }
     Ok(tally)
-}
-
-fn calm(random: &mut fastrand::Rng) -> Duration {
-    Duration::from_secs_f64(CALM.start + random.f64() * (CALM.end - CALM.start))
 }
 
 fn humantime(length: Duration) -> String {

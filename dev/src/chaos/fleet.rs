@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
 use super::cluster::{Cluster, said};
-use super::verify::{Checked, check};
+use super::verify::{Checked, Crowd, check};
 
 /// Steps of each agent, each with an effect that can be counted afterwards.
 pub(super) const STEPS: usize = 6;
@@ -17,6 +18,10 @@ pub(super) const AGENTS_MAX: usize = 3;
 /// Tokens of a run, more than it takes.
 pub(super) const TOKENS_MAX: u64 = 2_000_000;
 
+/// Model calls of a run that follow on one another: that of the first agent for the others, those of the others, which take
+/// turns where not all may work at a time, and its own.
+pub(super) const CALLS_IN_A_ROW: u32 = 1 + (STEPS as u32 + 1) * (SUB_AGENTS.div_ceil(AGENTS_MAX) as u32 + 1);
+
 /// How often a run that a crash loop has suspended is resumed.
 const RESUMES_MAX: u32 = 50;
 
@@ -24,6 +29,7 @@ const RESUMES_MAX: u32 = 50;
 pub(super) struct Fleet<'a> {
     cluster: &'a Cluster,
     folder: PathBuf,
+    model_takes: Duration,
     started: usize,
     open: Vec<Work>,
     checked: Checked,
@@ -43,9 +49,9 @@ impl Work {
 }
 
 impl<'a> Fleet<'a> {
-    pub(super) fn new(cluster: &'a Cluster, folder: &Path) -> Self {
+    pub(super) fn new(cluster: &'a Cluster, folder: &Path, model_takes: Duration) -> Self {
         let folder = folder.join("work");
-        Self { cluster, folder, started: 0, open: Vec::new(), checked: Checked::default() }
+        Self { cluster, folder, model_takes, started: 0, open: Vec::new(), checked: Checked::default() }
     }
 
     /// Starts a run if fewer than `wanted` are open.
@@ -56,7 +62,7 @@ impl<'a> Fleet<'a> {
         self.started += 1;
         let folder = self.folder.join(self.started.to_string());
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join("agent.yaml"), script())?;
+        fs::write(folder.join("agent.yaml"), script(self.model_takes))?;
         fs::write(folder.join("provost.toml"), settings())?;
         let args = ["run", "--detach", "Keep the ledger."];
         let mut command = self.cluster.provost(&args);
@@ -106,10 +112,11 @@ impl<'a> Fleet<'a> {
     }
 
     pub(super) fn told(&self) -> String {
-        let Checked { runs, entries, agents, unknown } = &self.checked;
+        let Checked { runs, entries, agents, unknown, .. } = &self.checked;
+        let Crowd { most, average } = self.checked.crowd();
         format!(
-            "{runs} runs with {agents} agents ended once each: {entries} entries, 0 lost, 0 doubled; no limit was passed; \
-             {unknown} calls with unknown effect, all said so"
+            "{runs} runs with {agents} agents ended once each, {most} agents at a time at most, {average} on average: \
+             {entries} entries, 0 lost, 0 doubled; no limit was passed; {unknown} calls with unknown effect, all said so"
         )
     }
 }
@@ -133,8 +140,8 @@ fn settings() -> String {
 }
 
 /// The first agent asks for the others at once, each of which writes a line at each step, and then writes its own.
-fn script() -> String {
-    let mut text = "answers:\n  - tools:\n".to_owned();
+fn script(model_takes: Duration) -> String {
+    let mut text = format!("delay_ms: {}\nanswers:\n  - tools:\n", model_takes.as_millis());
     for number in 0..SUB_AGENTS {
         text.push_str(&format!("      - spawn_agent: {{ goal: 'Write as writer-{number}.' }}\n"));
     }

@@ -1,11 +1,12 @@
 //! What must hold of a run that has ended.
 #![expect(clippy::indexing_slicing, reason = "a JSON value indexed by a missing name is null")]
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::fleet::{AGENTS_MAX, STEPS, SUB_AGENTS, TOKENS_MAX};
@@ -19,6 +20,21 @@ pub(super) struct Checked {
     pub(super) entries: usize,
     /// Calls that the log has as interrupted with unknown effect.
     pub(super) unknown: usize,
+    /// When agents began and ended, by the wall clock in milliseconds.
+    changes: Vec<HeadcountChange>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct HeadcountChange {
+    at_ms: u64,
+    by: i64,
+}
+
+/// The agents of all runs at a time that had begun and hadn't ended.
+pub(super) struct Crowd {
+    pub(super) most: i64,
+    /// From the first to the last.
+    pub(super) average: i64,
 }
 
 impl Checked {
@@ -27,6 +43,25 @@ impl Checked {
         self.agents += other.agents;
         self.entries += other.entries;
         self.unknown += other.unknown;
+        self.changes.extend(other.changes);
+    }
+
+    pub(super) fn crowd(&self) -> Crowd {
+        let mut changes = self.changes.clone();
+        changes.sort_unstable();
+        let first = changes.first().map_or(0, |change| change.at_ms);
+        let mut crowd = Crowd { most: 0, average: 0 };
+        let mut agents = 0;
+        let mut last = first;
+        let mut area = 0;
+        for change in changes {
+            area += agents * i64::try_from(change.at_ms - last).unwrap_or(i64::MAX);
+            last = change.at_ms;
+            agents += change.by;
+            crowd.most = crowd.most.max(agents);
+        }
+        crowd.average = area / i64::try_from(last - first).unwrap_or(i64::MAX).max(1);
+        crowd
     }
 }
 
@@ -34,20 +69,25 @@ impl Checked {
 pub(super) fn check(lines: &str, folder: &Path) -> Result<Checked> {
     let lines = lines.lines().map(str::to_owned).collect::<Vec<_>>();
     let logs = log_check::check(&lines)?;
-    let agents = headcount(&lines)?;
+    let mut changes = Vec::new();
+    let agents = headcount(&lines, &mut changes)?;
     ensure!(agents == SUB_AGENTS, "{agents} sub-agents were started");
     ensure!(logs.calls == SUB_AGENTS + (SUB_AGENTS + 1) * STEPS * 2, "{} calls", logs.calls);
     budget(&lines)?;
     effects(folder, logs.unknown)?;
-    Ok(Checked { runs: 1, agents: agents + 1, entries: lines.len(), unknown: logs.unknown })
+    Ok(Checked { runs: 1, agents: agents + 1, entries: lines.len(), unknown: logs.unknown, changes })
 }
 
 /// The number of sub-agents; those at work at a time never were more than allowed.
-fn headcount(lines: &[String]) -> Result<usize> {
+fn headcount(lines: &[String], changes: &mut Vec<HeadcountChange>) -> Result<usize> {
     let mut working = HashSet::new();
     let mut all = HashSet::new();
+    let mut times = Vec::new();
     for line in lines {
         let record: Value = serde_json::from_str(line)?;
+        let at_ms = record["at_ms"].as_u64().context("at_ms")?;
+        times.push(at_ms);
+        let before = working.len();
         let agent = record["child"].as_str().map(str::to_owned);
         match (record["type"].as_str(), agent) {
             (Some("agent_started"), Some(agent)) => {
@@ -59,7 +99,15 @@ fn headcount(lines: &[String]) -> Result<usize> {
             (Some("agent_finished" | "agent_suspended"), Some(agent)) => _ = working.remove(&agent),
             _ => {}
         }
+        match working.len().cmp(&before) {
+            Ordering::Greater => changes.push(HeadcountChange { at_ms, by: 1 }),
+            Ordering::Less => changes.push(HeadcountChange { at_ms, by: -1 }),
+            Ordering::Equal => {}
+        }
     }
+    // The first agent, which waits for the others for a while.
+    changes.extend(times.iter().min().map(|at_ms| HeadcountChange { at_ms: *at_ms, by: 1 }));
+    changes.extend(times.iter().max().map(|at_ms| HeadcountChange { at_ms: *at_ms, by: -1 }));
     Ok(all.len())
 }
 
