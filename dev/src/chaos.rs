@@ -20,8 +20,9 @@ const CALM: std::ops::Range<f64> = 0.4..1.6;
 /// How long the runs may take to end once nothing is killed any more, besides what their models take.
 const END_WITHIN: Duration = Duration::from_secs(300);
 const PAUSE: Duration = Duration::from_millis(250);
-/// Runs that are looked at in a second, at most.
-const LOOKS_A_SECOND: usize = 12;
+/// The shortest time between two looks at the runs. To list many takes longer, and no more than a fifth of the time
+/// is used for that.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -126,8 +127,7 @@ fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally>
     let mut tally = Tally::default();
     let started = Instant::now();
     let mut next_kill = started + options.calm(&mut random);
-    let mut last_look = started;
-    let look_every = Duration::from_secs((options.runs / LOOKS_A_SECOND).max(1) as u64);
+    let mut next_look = started;
     while started.elapsed() < options.length {
         fleet.fill(options.runs)?;
         if Instant::now() >= next_kill {
@@ -139,9 +139,8 @@ fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally>
             // It comes back, as a service manager would have it.
             cluster.up()?;
         }
-        if last_look.elapsed() >= look_every {
-            fleet.look()?;
-            last_look = Instant::now();
+        if Instant::now() >= next_look {
+            next_look = look(fleet)?;
         }
         std::thread::sleep(PAUSE);
     }
@@ -149,10 +148,17 @@ fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally>
     let until = Instant::now() + END_WITHIN + options.model_takes * fleet::CALLS_IN_A_ROW * 2;
     while !fleet.is_done() {
         ensure!(Instant::now() < until, "these runs haven't ended: {}", fleet.left());
-        std::thread::sleep(look_every);
-        fleet.look()?;
+        let next_look = look(fleet)?;
+        std::thread::sleep(next_look.saturating_duration_since(Instant::now()));
     }
     Ok(tally)
+}
+
+/// Looks at the runs, and returns when to do so again.
+fn look(fleet: &mut Fleet<'_>) -> Result<Instant> {
+    let began = Instant::now();
+    fleet.look()?;
+    Ok(Instant::now() + LOOK_EVERY.max(began.elapsed() * 4))
 }
 
 fn humantime(length: Duration) -> String {

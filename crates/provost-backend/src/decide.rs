@@ -94,7 +94,8 @@ fn chain(
             before,
             entries: Vec::with_capacity(step.entries.len()),
             effects: step.effects,
-            closed: step.closed,
+            // One that has its result isn't performed any more, like one that is over.
+            closed: step.closed.into_iter().chain(step.held.into_iter().map(|held| held.seq)).collect(),
             aborts: step.aborts,
         });
         if let Some(change) = changes.last_mut() {

@@ -4,7 +4,7 @@ use provost_event::{ActorKey, Entry, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::decision_time::DecisionTime;
-use crate::{Effect, Event, Now};
+use crate::{Effect, Event, Now, ToolResult};
 
 /// The result of one decision. A backend stores `entries`, `effects` and `closed` atomically, together with the
 /// steps that `messages` lead to or with the messages themselves; only then are effects performed.
@@ -18,6 +18,8 @@ pub struct Decision {
     pub closed: Vec<Seq>,
     /// Effects in flight that must stop; their results are still awaited.
     pub aborts: Vec<Seq>,
+    /// Results that the actor itself gives to effects that stay open: no process performs these any more.
+    pub held: Vec<HeldResult>,
     /// Events for other actors.
     pub messages: Vec<Message>,
 }
@@ -28,6 +30,16 @@ impl Decision {
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
+}
+
+/// A result that isn't in the log before those of earlier calls are. An actor that is made anew from its log doesn't know
+/// it: it has to be told, with [`SessionEvent::ToolDone`](crate::SessionEvent::ToolDone).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldResult {
+    /// The effect.
+    pub seq: Seq,
+    /// The result.
+    pub result: ToolResult,
 }
 
 /// An event for another actor.
@@ -75,11 +87,16 @@ impl DecisionBuilder {
     /// Closes an effect, even if this same decision has opened it.
     pub(crate) fn close(&mut self, seq: Seq) {
         self.decision.effects.retain(|request| request.seq != seq);
+        self.decision.held.retain(|held| held.seq != seq);
         self.decision.closed.push(seq);
     }
 
     pub(crate) fn abort(&mut self, seq: Seq) {
         self.decision.aborts.push(seq);
+    }
+
+    pub(crate) fn hold(&mut self, seq: Seq, result: ToolResult) {
+        self.decision.held.push(HeldResult { seq, result });
     }
 
     pub(crate) fn message(&mut self, message: Message) {

@@ -26,7 +26,7 @@ mod view;
 
 pub use actor::{Actor, ActorStatus, ReplayError};
 pub use call_form::{OwnCall, own_call};
-pub use decision::{Decision, EffectRequest, Message};
+pub use decision::{Decision, EffectRequest, HeldResult, Message};
 pub use effect::{
     CallDetails, CallModel, CleanWorktree, Effect, HookCall, HookCallDetails, JudgeCall, RulesSought,
     StopCheck, ToolMemory, ToolRun, View, WantedAgent, WorktreeCheck, WorktreeOrder,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use provost_engine::{Event, Now, RunEvent, SessionEvent, ToolResult};
+use provost_engine::{Event, Now, RunEvent};
 use provost_event::{ActorKey, EffectId, RunId, Seq, Timestamp};
 use restate_sdk::context::{
     ContextReadState as _, ContextWriteState as _, ObjectContext, SharedObjectContext,
@@ -11,9 +11,7 @@ use restate_sdk::context::{
 use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 
-use crate::blobs::BlobStore;
 use crate::deciders::Deciders;
-use crate::payload::Payload;
 use crate::state::{EffectKind, HEAD, OpenEffect, ROW, RunHead, dedup_key, get, log_key, open_key, part_of};
 use crate::step::{Step, StepError};
 use crate::wire::{
@@ -252,7 +250,7 @@ async fn claim(
         let recover = RunEvent::Recover { fresh: found.fresh.clone() };
         step.decide(run.into(), recover.into(), now, None).await?;
     }
-    hand_over_open(&mut step, found.invocations, at, &deciders.blobs).await?;
+    hand_over_open(&mut step, found.invocations, at).await?;
     let claimed = Claimed { epoch: step.head.epoch, elapsed: step.head.elapsed };
     step.finish().await?;
     Ok(Reply::Done(claimed))
@@ -347,8 +345,7 @@ async fn hand_over_open(
     step: &mut Step<'_>,
     found: Vec<(EffectId, Option<String>)>,
     at: Timestamp,
-    blobs: &BlobStore,
-) -> Result<(), StepError> {
+) -> Result<(), TerminalError> {
     for (id, invocation) in found {
         let is_open = match step.open(id.actor).await?.contains_key(&id.seq) {
             false => None,
@@ -356,17 +353,6 @@ async fn hand_over_open(
         };
         // What Recover has closed was killed with that.
         let Some(open) = is_open else { continue };
-        // Begun, and not repeated: its actor counts it as unknown, and may not say so before earlier calls have
-        // ended. That is kept for who restores the actor from its log.
-        let is_lost = matches!(open.kind, EffectKind::Tool { .. }) && !open.is_fresh();
-        if is_lost {
-            let event: Event = SessionEvent::ToolDone { seq: id.seq, result: ToolResult::lost() }.into();
-            open.held = Some(Payload::of(&event, blobs).await?);
-            open.deadline = None;
-            let invocation = open.invocation.take();
-            step.kill(invocation);
-            continue;
-        }
         // The actor has its result.
         if open.held.is_some() {
             open.deadline = None;

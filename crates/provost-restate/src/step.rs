@@ -5,7 +5,7 @@ mod finish;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use provost_engine::{Actor, Decision, Event, Now, SessionEvent};
+use provost_engine::{Actor, Decision, Event, HeldResult, Now, SessionEvent};
 use provost_event::{ActorKey, BudgetEntry, EffectId, Entry, LifecycleEntry, Record, RunId, Seq, Timestamp};
 use provost_harness::BackendError;
 use restate_sdk::context::{ContextReadState as _, ObjectContext};
@@ -223,6 +223,17 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
+    /// The actor gives an effect its result itself: it isn't performed any more.
+    async fn hold_own(&mut self, key: ActorKey, held: HeldResult) -> Result<(), StepError> {
+        let HeldResult { seq, result } = held;
+        let event: Event = SessionEvent::ToolDone { seq, result }.into();
+        let event = Payload::of(&event, &self.deciders.blobs).await?;
+        self.hold(key, seq, event).await?;
+        let invocation = self.load(key).await?.open.get(&seq).and_then(|open| open.invocation.clone());
+        self.kill(invocation);
+        Ok(())
+    }
+
     /// Takes in what an actor has decided.
     async fn take_in(
         &mut self,
@@ -237,6 +248,9 @@ impl<'a> Step<'a> {
         }
         for seq in decision.aborts {
             self.abort(EffectId { actor: key, seq }).await?;
+        }
+        for held in decision.held {
+            self.hold_own(key, held).await?;
         }
         for request in decision.effects {
             let effect = Payload::of(&request.effect, &self.deciders.blobs).await?;

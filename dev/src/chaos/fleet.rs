@@ -10,7 +10,7 @@ use super::cluster::{Cluster, said};
 use super::verify::{Checked, Crowd, check};
 
 /// Steps of each agent, each with an effect that can be counted afterwards.
-pub(super) const STEPS: usize = 6;
+pub(super) const STEPS: usize = 4;
 /// Sub-agents of each run, of which not all may work at a time.
 pub(super) const SUB_AGENTS: usize = 4;
 /// Agents of a run that may work at a time.

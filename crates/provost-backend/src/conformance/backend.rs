@@ -69,6 +69,8 @@ pub async fn check_backend(maker: &impl BackendMaker) {
     wall_clock::a_wait_found_in_the_store_is_over_when_its_time_has_come(maker).await;
     wall_clock::a_limit_is_reached_by_what_was_worked(maker).await;
     owners::what_a_server_that_vanished_left_is_made_again(maker).await;
+    owners::what_may_not_be_repeated_is_not_made_again(maker).await;
+    owners::what_was_made_is_not_said_to_have_been_left_out(maker).await;
     owners::one_of_two_claims_goes_on(maker).await;
     owners::a_stopped_server_drops_what_is_in_flight(maker).await;
     owners::a_run_has_a_holder_while_it_is_served(maker).await;

@@ -344,7 +344,8 @@ impl Calls {
         self.held.0.insert(seq, result);
     }
 
-    fn is_held(&self, seq: Seq) -> bool {
+    /// Whether the result of the effect `seq` is kept until it is committed in its turn.
+    pub(super) fn is_held(&self, seq: Seq) -> bool {
         self.held.0.contains_key(&seq)
     }
 

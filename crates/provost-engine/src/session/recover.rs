@@ -118,26 +118,29 @@ fn recover_questions(deciding: &mut Deciding<'_>) -> Vec<Seq> {
 
 fn recover_tools(deciding: &mut Deciding<'_>, running: Vec<Seq>, fresh: &[Seq]) {
     let stops = deciding.state.lifecycle.is_stopping();
-    for seq in running {
-        if fresh.contains(&seq) && !stops {
-            continue;
-        }
-        if fresh.contains(&seq) {
-            let text = "Not run: the agent was stopped before it began.";
-            deciding.state.calls.hold(seq, ToolResult::without_run(ToolStatus::Cancelled, text));
-        } else if !stops && run::is_idempotent(deciding, seq) {
-            run::start_again(deciding, seq);
-        } else {
-            deciding.state.calls.hold(seq, ToolResult::lost());
-        }
+    // Those with a result that waits for earlier ones have ended.
+    let open = running.into_iter().filter(|seq| !deciding.state.calls.is_held(*seq)).collect::<Vec<_>>();
+    for seq in open {
+        let result = match fresh.contains(&seq) {
+            true if stops => ToolResult::without_run(
+                ToolStatus::Cancelled,
+                "Not run: the agent was stopped before it began.",
+            ),
+            true => continue,
+            false if !stops && run::is_idempotent(deciding, seq) => {
+                run::start_again(deciding, seq);
+                continue;
+            }
+            false => ToolResult::lost(),
+        };
+        deciding.state.calls.hold(seq, result.clone());
+        deciding.step.hold(seq, result);
     }
     run::advance(deciding);
 }
 
 impl ToolResult {
-    /// Of a call that was begun and isn't repeated: its effect is unknown.
-    #[must_use]
-    pub fn lost() -> Self {
+    pub(super) fn lost() -> Self {
         Self::without_run(
             ToolStatus::Unknown,
             "Provost was interrupted while this ran. Whether and how far it took effect is unknown: \

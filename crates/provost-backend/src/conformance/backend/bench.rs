@@ -110,6 +110,24 @@ impl Served {
         }
     }
 
+    /// The next effect, which must be a call of this tool.
+    pub(super) async fn tool(&mut self, name: &str) -> Call {
+        let call = self.call().await;
+        assert!(call.is_of(name), "not a call of `{name}`: {:?}", call.effect);
+        call
+    }
+
+    /// The next two effects: a call of `look` and one of `once`, which may begin in any order.
+    pub(super) async fn look_and_once(&mut self) -> LookAndOnce {
+        let mut look = self.call().await;
+        let mut once = self.call().await;
+        if once.is_of("look") {
+            std::mem::swap(&mut look, &mut once);
+        }
+        assert!(look.is_of("look") && once.is_of("once"), "{:?}, {:?}", look.effect, once.effect);
+        LookAndOnce { look, once }
+    }
+
     pub(super) fn no_call(&mut self) {
         if let Ok(call) = self.calls.try_recv() {
             panic!("{} was begun: {:?}", call.id, call.effect);
@@ -117,7 +135,17 @@ impl Served {
     }
 }
 
+/// The calls of a turn with [`asks_for_both`].
+pub(super) struct LookAndOnce {
+    pub(super) look: Call,
+    pub(super) once: Call,
+}
+
 impl Call {
+    fn is_of(&self, name: &str) -> bool {
+        matches!(&self.effect, Effect::RunTool(tool) if tool.tool == name)
+    }
+
     pub(super) fn answer(self, event: Event) {
         assert!(self.answer.send(event).is_ok(), "nothing waits for the result of {}", self.id);
     }
@@ -199,17 +227,18 @@ pub(super) async fn entry(backend: &Arc<dyn Backend>, key: impl Into<ActorKey>, 
     soon(&format!("a `{kind}` is committed"), found).await
 }
 
+/// Has a tool that may be repeated, `look`, and one that may not be, `once`.
 pub(super) fn policy(budget: Budget) -> RunPolicy {
-    let tool = ToolSpec {
+    let tool = |name: &str, idempotent: bool| ToolSpec {
         access: Access::Reads,
-        idempotent: true,
+        idempotent,
         output_bytes_max: 1000,
-        ..ToolSpec::new("look", "looks", Json::empty_object())
+        ..ToolSpec::new(name, "does something", Json::empty_object())
     };
     let model = ModelPolicy::new("by/hand", 1000);
     let agent = AgentPolicy {
         system_prompt: "Be brief.".to_owned(),
-        tools: vec![tool],
+        tools: vec![tool("look", true), tool("once", false)],
         ..AgentPolicy::new(model, PathBuf::from("/somewhere"))
     };
     RunPolicy { budget, spawn: provost_event::SpawnBudget::default(), ..RunPolicy::new(agent) }
@@ -228,17 +257,26 @@ pub(super) fn done(seq: Seq) -> Event {
     answered(seq, vec![Block::Text("Done.".to_owned())], StopReason::EndTurn)
 }
 
-/// The model calls this many tools at once.
+/// The model calls `look` this many times at once.
 pub(super) fn asks_for_tools(seq: Seq, count: usize) -> Event {
-    let call = |number: usize| {
+    asks_for(seq, &vec!["look"; count])
+}
+
+/// The model calls `look` and then `once`, at once.
+pub(super) fn asks_for_both(seq: Seq) -> Event {
+    asks_for(seq, &["look", "once"])
+}
+
+fn asks_for(seq: Seq, tools: &[&str]) -> Event {
+    let call = |(number, name): (usize, &&str)| {
         Block::ToolCall(ToolCall {
             id: format!("call-{number}").as_str().into(),
-            name: "look".to_owned(),
+            name: (*name).to_owned(),
             input: Json::empty_object(),
             malformed: None,
         })
     };
-    answered(seq, (0..count).map(call).collect(), StopReason::ToolUse)
+    answered(seq, tools.iter().enumerate().map(call).collect(), StopReason::ToolUse)
 }
 
 fn answered(seq: Seq, content: Vec<Block>, stop: StopReason) -> Event {

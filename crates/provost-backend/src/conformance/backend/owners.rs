@@ -1,11 +1,14 @@
 //! Which process holds a run, and what happens to the run when that process is gone.
 
-use provost_engine::RunEvent;
-use provost_event::{Budget, Entry, LifecycleEntry, ResumeCause, RunId};
+use std::sync::Arc;
+
+use provost_engine::{Effect, RunEvent};
+use provost_event::{Budget, Entry, LifecycleEntry, ResumeCause, RunId, ToolEntry, ToolStatus};
 
 use super::BackendMaker;
 use super::bench::{
-    Bench, done, entry, kinds, log, ok, post, root, run, serve, serve_when_free, soon, start, try_serve,
+    Bench, asks_for_both, done, entry, kinds, log, ok, post, root, run, serve, serve_when_free, soon, start,
+    tool_done, try_serve,
 };
 use provost_harness::{Backend, BackendError, RunQuery, RunStatus};
 
@@ -37,6 +40,61 @@ pub(super) async fn what_a_server_that_vanished_left_is_made_again(maker: &impl 
     let mut served = serve(&backend, run(1)).await;
     assert_eq!(kinds(&backend, run(1)).await, before);
     served.no_call();
+}
+
+/// Also where the log can't have the result of that call yet, as that of an earlier one is missing.
+pub(super) async fn what_may_not_be_repeated_is_not_made_again(maker: &impl BackendMaker) {
+    let bench = Bench::new(maker).await;
+    let mut backend = bench.open().await;
+    let mut served = serve(&backend, run(1)).await;
+    post(&backend, run(1), start(Budget::default())).await;
+    let model = served.call().await;
+    let seq = model.id.seq;
+    model.answer(asks_for_both(seq));
+    let mut look = served.look_and_once().await.look;
+    for _ in 0..2 {
+        drop((served, backend));
+        backend = bench.open().await;
+        served = serve_when_free(&backend, run(1)).await;
+        look = served.tool("look").await;
+    }
+    let seq = look.id.seq;
+    look.answer(tool_done(seq, "seen".to_owned()));
+    let model = served.call().await;
+    assert!(matches!(model.effect, Effect::CallModel(_)), "{:?}", model.effect);
+    assert_eq!(tool_statuses(&backend).await, [ToolStatus::Ok, ToolStatus::Unknown]);
+}
+
+/// A call that has ended isn't one that wasn't made, because its agent is stopped before earlier calls have ended.
+pub(super) async fn what_was_made_is_not_said_to_have_been_left_out(maker: &impl BackendMaker) {
+    let bench = Bench::new(maker).await;
+    let backend = bench.open().await;
+    let mut served = serve(&backend, run(1)).await;
+    post(&backend, run(1), start(Budget::default())).await;
+    let model = served.call().await;
+    let seq = model.id.seq;
+    model.answer(asks_for_both(seq));
+    let begun = served.look_and_once().await;
+    let seq = begun.once.id.seq;
+    // From here: it is there once that is answered.
+    post(&backend, root(1), tool_done(seq, "did".to_owned())).await;
+    drop((served, backend));
+    let backend = bench.open().await;
+    post(&backend, run(1), RunEvent::Cancel { agent: None, by: "ann".to_owned() }).await;
+    let mut served = serve_when_free(&backend, run(1)).await;
+    entry(&backend, run(1), "ended").await;
+    served.no_call();
+    let statuses = tool_statuses(&backend).await;
+    assert!(matches!(statuses.as_slice(), [_, ToolStatus::Ok | ToolStatus::Unknown]), "{statuses:?}");
+}
+
+async fn tool_statuses(backend: &Arc<dyn Backend>) -> Vec<ToolStatus> {
+    let log = log(backend, root(1)).await;
+    let statuses = log.iter().filter_map(|record| match &record.entry {
+        Entry::Tool(ToolEntry::Finished(finished)) => Some(finished.status),
+        _ => None,
+    });
+    statuses.collect()
 }
 
 pub(super) async fn one_of_two_claims_goes_on(maker: &impl BackendMaker) {
