@@ -7,7 +7,7 @@ use anyhow::ensure;
 use provost_backend::{EmbeddedBackend, MemoryStore, NewEntry, SessionStore};
 use provost_engine::Actor;
 use provost_event::{ActorKey, Record, Seq, SessionId};
-use provost_harness::{Backend, SystemClock, read_actor};
+use provost_harness::{Backend, SystemClock};
 use provost_sqlite::SqliteStore;
 use serde::{Deserialize, Serialize};
 
@@ -97,7 +97,7 @@ fn sqlite(path: &Path) -> anyhow::Result<EmbeddedBackend> {
 
 async fn open(backend: &dyn Backend, key: ActorKey, entries: usize) -> anyhow::Result<(Sample, Seq)> {
     let start = Start::now()?;
-    let actor = read_actor(backend, key).await?;
+    let actor = backend.state(key).await?;
     Ok((start.sample(entries)?, actor.head()))
 }
 

@@ -21,7 +21,7 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Backend, DeltaSink, HarnessDeps, Log as _, Model, ModelRequest, Models, SystemClock, Tool,
-    ToolContext, ToolOutput, ToolRegistry, read_actor,
+    ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_sqlite::SqliteStore;
 use tokio::runtime::Builder;
@@ -93,7 +93,7 @@ fn approve_all(folder: &Path, times: usize, acted: &Receiver<Instant>) -> Result
 async fn next_question(backend: &EmbeddedBackend) -> Result<PendingApproval> {
     let until = Instant::now() + DEADLINE;
     while Instant::now() < until {
-        if let Actor::Session(state) = read_actor(backend, SessionId::root(RUN).into()).await?
+        if let Actor::Session(state) = backend.state(SessionId::root(RUN).into()).await?
             && let Some(question) = state.approvals().next()
         {
             return Ok(question.clone());

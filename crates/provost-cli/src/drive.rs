@@ -14,7 +14,7 @@ use provost_event::{
     RunId, Seq, SessionId,
 };
 use provost_harness::{
-    Backend, Clock as _, Harness, SystemClock, TurnState, Unheld, final_text, live_socket, read_actor,
+    Backend, Clock as _, Harness, SystemClock, TurnState, Unheld, final_text, live_socket,
 };
 use provost_process::{MAYBE_LEFT, end_adopted_leftovers};
 use tokio_util::sync::CancellationToken;
@@ -387,7 +387,7 @@ pub(crate) async fn why_no_final_summary(
     run: RunId,
 ) -> anyhow::Result<Option<String>> {
     let root = ActorKey::Session(SessionId::root(run));
-    let head = read_actor(backend, root).await?.head();
+    let head = backend.state(root).await?.head();
     let mut after = Seq(head.0.saturating_sub(LAST_ENTRIES));
     let mut why = None;
     loop {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use provost_engine::{Actor, AgentState, PendingApproval, RunEvent, SessionEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope, Budget, Priority, RunId, SessionId};
 
-use crate::{Backend, BackendError, read_actor};
+use crate::{Backend, BackendError};
 
 /// Acts on one run of a backend: a request is decided by the process that holds the run, or by this one if none does.
 /// Cheap to clone. Each method returns whether the request changed anything: what doesn't fit the run's state any more
@@ -106,7 +106,7 @@ impl Control {
     /// # Errors
     /// When a log can't be read.
     pub async fn approvals(&self) -> Result<Vec<OpenApproval>, BackendError> {
-        let Actor::Run(state) = read_actor(&*self.backend, self.run.into()).await? else {
+        let Actor::Run(state) = self.backend.state(self.run.into()).await? else {
             return Ok(Vec::new());
         };
         let may_wait =
@@ -114,7 +114,7 @@ impl Control {
         let agents = state.agents().filter(|agent| may_wait(&agent.standing)).map(|agent| agent.session);
         let mut open = Vec::new();
         for session in agents {
-            if let Actor::Session(state) = read_actor(&*self.backend, session.into()).await? {
+            if let Actor::Session(state) = self.backend.state(session.into()).await? {
                 let questions = state.approvals().cloned();
                 open.extend(questions.map(|question| OpenApproval { session, question }));
             }

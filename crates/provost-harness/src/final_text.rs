@@ -3,7 +3,7 @@
 use provost_engine::Actor;
 use provost_event::{RunId, SessionId};
 
-use crate::{BackendError, Log, read_actor};
+use crate::{BackendError, Log};
 
 /// The last messages of the agents of `run` that are its result: of the root agent; for a workflow, of each
 /// completed step that no other step depends on, under the step's name if there are several. Empty if there is
@@ -13,7 +13,7 @@ use crate::{BackendError, Log, read_actor};
 /// When a log can't be read or is invalid.
 pub async fn final_text(backend: &dyn Log, run: RunId) -> Result<String, BackendError> {
     let mut steps = Vec::new();
-    match read_actor(backend, run.into()).await? {
+    match backend.state(run.into()).await? {
         Actor::Run(state) if state.flow().is_some() => {
             let results = state.flow().into_iter().flat_map(|flow| flow.results());
             steps.extend(results.map(|(name, agent)| (name.to_owned(), SessionId { run, agent })));
@@ -32,7 +32,7 @@ pub async fn final_text(backend: &dyn Log, run: RunId) -> Result<String, Backend
 }
 
 async fn last_text(backend: &dyn Log, session: SessionId) -> Result<String, BackendError> {
-    match read_actor(backend, session.into()).await? {
+    match backend.state(session.into()).await? {
         Actor::Session(state) => Ok(state.last_text().to_owned()),
         Actor::Run(_) => Ok(String::new()),
     }

@@ -32,7 +32,7 @@ use provost_event::{
 use tokio_util::sync::CancellationToken;
 
 use crate::executor::{HarnessExecutor, RemoteWorktrees};
-use crate::read_back::{catch_up, read_actor};
+use crate::read_back::catch_up;
 use crate::session_cache::SessionCache;
 use crate::spans::TurnSpans;
 use crate::{
@@ -148,15 +148,15 @@ impl AgentHarness {
         let (backend, root) = (&*self.deps.backend, SessionId::root(run));
         // Before the logs: what is committed meanwhile is reported, unless these logs had it already.
         let reported = backend.run_head(run).await?;
-        let mut run_actor = read_actor(backend, run.into()).await?;
-        let mut root_actor = read_actor(backend, root.into()).await?;
+        let mut run_actor = backend.state(run.into()).await?;
+        let mut root_actor = backend.state(root.into()).await?;
         if run_actor.head() == Seq::START {
             return Err(HarnessError::UnknownRun(run));
         }
         let mut seen = LogPositions::from([(run.into(), run_actor.head()), (root.into(), root_actor.head())]);
         let mut live = Vec::new();
         for session in live_below_root(&run_actor) {
-            let actor = read_actor(backend, session.into()).await?;
+            let actor = backend.state(session.into()).await?;
             seen.insert(session.into(), actor.head());
             live.push(actor);
         }

@@ -94,7 +94,6 @@ pub use prompt::system_prompt;
 pub use prompt_queue::{Prompt, PromptQueue};
 pub use provost_event::StopHookVerdict;
 pub use provost_process::MaskedPaths;
-pub use read_back::read_actor;
 pub use recall::Recall;
 pub use remote_start::{RemoteStart, RemoteStartError, fetch_remote, start_remote};
 pub use run_order::{LogPart, log_parts, read_run};

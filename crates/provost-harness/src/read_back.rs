@@ -14,14 +14,14 @@ const READ_MAX: usize = 1_000;
 ///
 /// # Errors
 /// When the log can't be read or is invalid.
-pub async fn read_actor(backend: &dyn Log, key: ActorKey) -> Result<Actor, BackendError> {
+pub(crate) async fn state(backend: &(impl Log + ?Sized), key: ActorKey) -> Result<Actor, BackendError> {
     let mut actor = restore(backend, key).await?.unwrap_or_else(|| Actor::new(key));
     catch_up(backend, key, &mut actor).await?;
     Ok(actor)
 }
 
 /// The state from the newest snapshot, if there is a usable one.
-async fn restore(backend: &dyn Log, key: ActorKey) -> Result<Option<Actor>, BackendError> {
+async fn restore(backend: &(impl Log + ?Sized), key: ActorKey) -> Result<Option<Actor>, BackendError> {
     let Some(snapshot) = backend.newest_snapshot(key).await? else { return Ok(None) };
     let first = backend.read(key, Seq::START, 1).await?;
     let restored = first.first().and_then(|first| Actor::restore(first, &snapshot));
@@ -38,7 +38,7 @@ async fn restore(backend: &dyn Log, key: ActorKey) -> Result<Option<Actor>, Back
 /// # Errors
 /// When the log can't be read, or later entries don't continue the state.
 pub(crate) async fn catch_up(
-    backend: &dyn Log,
+    backend: &(impl Log + ?Sized),
     key: ActorKey,
     actor: &mut Actor,
 ) -> Result<(), BackendError> {

@@ -21,7 +21,7 @@ use shuttle::sync::{Mutex, MutexGuard};
 use crate::executor::LogFile;
 use crate::lineage::read_conversation;
 use crate::workspace::WorkspaceSnapshot;
-use crate::{BackendError, HookAgent, ImageData, Log, PromptQueue, Transcript, read_actor};
+use crate::{BackendError, HookAgent, ImageData, Log, PromptQueue, Transcript};
 
 /// Entries read at a time.
 const READ_MAX: usize = 1_000;
@@ -144,7 +144,7 @@ impl SessionCache {
             return Err(BackendError::Unknown { what: format!("session {session}") });
         };
         // The policy may have been changed since.
-        let (policy, since) = match read_actor(backend, session.into()).await? {
+        let (policy, since) = match backend.state(session.into()).await? {
             Actor::Session(state) => (state.policy().cloned(), state.policy_since()),
             Actor::Run(_) => (None, Seq::START),
         };

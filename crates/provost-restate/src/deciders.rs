@@ -89,7 +89,7 @@ impl Deciders {
 }
 
 /// The state of `key` from its log, with the results that wait in it.
-async fn restore(
+pub(crate) async fn restore(
     key: ActorKey,
     log: &LogHead,
     open: &OpenEffects,

@@ -7,7 +7,7 @@ use provost_event::{
     Budget, Elapsed, Entry, GoalState, LifecycleEntry, Limits, MicroDollars, Outcome, Priority, Record, Seq,
     SessionId, Timestamp,
 };
-use provost_harness::{Backend, BackendError, read_actor};
+use provost_harness::{Backend, BackendError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ impl AgentOpening {
         if self.goal_state.is_none() {
             return Ok(self);
         }
-        let goal_state = goal_state_of(&read_actor(backend, session.into()).await?);
+        let goal_state = goal_state_of(&backend.state(session.into()).await?);
         Ok(Self { goal_state, ..self })
     }
 }

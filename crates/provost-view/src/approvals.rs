@@ -7,7 +7,7 @@ use provost_event::{
     NamedScript, Outcome, OutsideSandbox, PauseReason, Record, RunId, Seq, SessionId, TerminalEntry,
     TerminalEvent, Timestamp,
 };
-use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
+use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -268,10 +268,23 @@ pub fn short_id(id: EffectId) -> String {
 /// # Errors
 /// When its logs can't be read.
 pub async fn open_in(backend: &dyn Backend, run: RunId) -> Result<Vec<ApprovalQuestion>, BackendError> {
-    let Actor::Run(state) = read_actor(backend, run.into()).await? else { return Ok(Vec::new()) };
+    match backend.state(run.into()).await? {
+        Actor::Run(state) => open_with(backend, &state).await,
+        Actor::Session(_) => Ok(Vec::new()),
+    }
+}
+
+/// The same of a run that stands like this.
+///
+/// # Errors
+/// When its agents' logs can't be read.
+pub(crate) async fn open_with(
+    backend: &dyn Backend,
+    state: &RunState,
+) -> Result<Vec<ApprovalQuestion>, BackendError> {
     let mut all = Vec::new();
-    for session in may_ask(&state) {
-        let actor = read_actor(backend, session.into()).await?;
+    for session in askers(state) {
+        let actor = backend.state(session.into()).await?;
         for mut question in open_of(session, &actor) {
             if question.program.is_some() {
                 question.options = options(backend, &question).await?;
@@ -287,7 +300,7 @@ pub async fn open_in(backend: &dyn Backend, run: RunId) -> Result<Vec<ApprovalQu
     if all.is_empty() {
         return Ok(all);
     }
-    let names = AgentNames::of(&state);
+    let names = AgentNames::of(state);
     let named = all.into_iter().map(|question| {
         let name = names.name(question.session).to_owned();
         question.by(&name)
@@ -312,7 +325,7 @@ async fn options(backend: &dyn Backend, question: &ApprovalQuestion) -> Result<V
 }
 
 /// The agents of a run that may have asked something and wait for it: those whose work isn't over.
-fn may_ask(state: &RunState) -> Vec<SessionId> {
+fn askers(state: &RunState) -> Vec<SessionId> {
     let may = |standing: &AgentState| !matches!(standing, AgentState::Queued | AgentState::Finished(_));
     state.agents().filter(|agent| may(&agent.standing)).map(|agent| agent.session).collect()
 }
@@ -407,12 +420,12 @@ pub async fn questions_of(
     backend: &dyn Backend,
     run: &RunSummary,
 ) -> Result<Vec<ApprovalQuestion>, BackendError> {
-    match &run.status {
-        RunStatus::Stopped(outcome) if outcome.is_final() => Ok(Vec::new()),
-        RunStatus::Stopped(_) | RunStatus::Running | RunStatus::Interrupted => {
-            open_in(backend, run.run).await
-        }
-    }
+    if may_ask(run) { open_in(backend, run.run).await } else { Ok(Vec::new()) }
+}
+
+/// Whether a run in a list may have open questions: it hasn't ended.
+pub(crate) fn may_ask(run: &RunSummary) -> bool {
+    !matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final())
 }
 
 /// Whether nothing but an answer kept a run from going on: its process is gone, or the wait for the answer has suspended
@@ -466,7 +479,7 @@ pub async fn last_answer(
         if matches!(actor, ActorKey::Run(_)) {
             continue;
         }
-        let head = read_actor(backend, actor).await?.head();
+        let head = backend.state(actor).await?.head();
         let after = Seq(head.0.saturating_sub(LAST_ENTRIES));
         for record in backend.read(actor, after, READ_MAX).await? {
             if let Entry::Gate(GateEntry::ApprovalResolved(entry)) = &record.entry

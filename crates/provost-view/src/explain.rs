@@ -26,7 +26,7 @@ use provost_event::{
     ActorKey, BudgetEntry, Entry, LifecycleEntry, ModelTrouble, Outcome, PauseReason, Record, RunId, Seq,
     Timestamp,
 };
-use provost_harness::{Backend, BackendError, RunStatus, RunSummary, read_actor};
+use provost_harness::{Backend, BackendError, RunStatus, RunSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -229,7 +229,7 @@ async fn opening(backend: &dyn Backend, key: ActorKey) -> Result<Option<AgentSum
         return Ok(None);
     };
     // The policy in force; entries about what it no longer contains don't count.
-    let now = match read_actor(backend, key).await? {
+    let now = match backend.state(key).await? {
         Actor::Session(state) => state.policy().cloned(),
         Actor::Run(_) => None,
     };

@@ -8,7 +8,7 @@ use provost_event::{
     FinalSummaryFinished, GateEntry, HookReport, Image, LifecycleEntry, Limits, ModelEntry, PlanItem, Retry,
     RetryCause, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, TerminalState, ToolEntry, ToolStatus,
 };
-use provost_harness::{Backend, BackendError, final_text, read_actor};
+use provost_harness::{Backend, BackendError, final_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +155,7 @@ impl RunFacts {
         }
         let root = SessionId::root(run);
         let mut facts = Self { turns_max, ..Self::default() };
-        if let Actor::Session(session) = read_actor(backend, root.into()).await? {
+        if let Actor::Session(session) = backend.state(root.into()).await? {
             session.last_text().clone_into(&mut facts.last_text);
             facts.progress = session.progress().map(AgentProgress::from);
             facts.plan = session.plan().map(|plan| plan.items.clone()).unwrap_or_default();

@@ -8,7 +8,7 @@ use provost_event::{
     GoalTrigger, JudgeAnswer, LifecycleEntry, MicroDollars, OnHookError, Outcome, Record, RunId, Seq,
     SessionId, Timestamp, ToolEntry, Usage,
 };
-use provost_harness::{Backend, BackendError, read_actor};
+use provost_harness::{Backend, BackendError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +178,7 @@ impl AgentGoal {
     /// # Errors
     /// When its log can't be read.
     pub async fn read(backend: &dyn Backend, session: SessionId) -> Result<Option<Self>, BackendError> {
-        let Actor::Session(state) = read_actor(backend, session.into()).await? else { return Ok(None) };
+        let Actor::Session(state) = backend.state(session.into()).await? else { return Ok(None) };
         let Some(status) = state.goal() else { return Ok(None) };
         let mut reading = GoalReader::default();
         let mut after = Seq::START;

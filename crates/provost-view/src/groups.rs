@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use futures::{StreamExt as _, stream};
 use provost_engine::{Actor, RunState};
 use provost_event::{Budget, MicroDollars, Outcome, PauseReason, RunId, SessionId, Timestamp, Verification};
-use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary, read_actor};
+use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilter, RunSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::approvals::{may_ask, open_with};
 use crate::{
     AgentOpenings, ApprovalQuestion, CurrentStatus, RUNS_AT_ONCE, RunAgent, RunListItem, RunTree, SeenRuns,
-    ViewVersion, questions_of, run_state,
+    ViewVersion, run_state,
 };
 
 pub use kept::KeptGroups;
@@ -209,7 +210,8 @@ impl GroupedRun {
         outcome_text: Option<String>,
         now: Timestamp,
     ) -> Self {
-        let mut asks = questions_of(backend, summary).await.unwrap_or_default();
+        let mut asks =
+            if may_ask(summary) { open_with(backend, state).await.unwrap_or_default() } else { Vec::new() };
         let current = CurrentStatus::with_questions(backend, (summary, state), &asks, now).await;
         let tree = RunTree::new((summary, state), &AgentOpenings::new(), &asks, now);
         let item = RunListItem::new(summary, &asks, &current).with_state(state);
@@ -243,7 +245,7 @@ impl RunGroup {
 
 /// Which of the root agent's last turns moved something.
 async fn moved(backend: &dyn Backend, run: RunId) -> Result<Vec<bool>, BackendError> {
-    let root = read_actor(backend, SessionId::root(run).into()).await?;
+    let root = backend.state(SessionId::root(run).into()).await?;
     let Actor::Session(session) = root else { return Ok(Vec::new()) };
     Ok(session.progress().map(|progress| progress.moved).unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use provost_harness::{Backend, RunStatus, RunSummary, ServiceRecord, ServiceStat
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approvals::questions_of;
+use crate::approvals::{may_ask, open_with};
 use crate::{ApprovalQuestion, AwaitedProvider, CurrentStatus, ProviderWait, ViewVersion, run_state};
 
 /// A run in the list of runs.
@@ -128,12 +128,15 @@ impl ListedRun {
     /// Reads what the list of runs doesn't have, as of `now`. A log that can't be read doesn't keep a run out of the
     /// list.
     pub async fn read(backend: &dyn Backend, run: &RunSummary, now: Timestamp) -> Self {
-        let open = questions_of(backend, run).await.unwrap_or_default();
         // The list has all that is shown of a run that ended, except for what became of a workflow's steps.
-        let is_program = run.model.starts_with("external/");
-        let is_told = !is_program
+        let is_external = crate::status::is_external(run);
+        let is_told = !is_external
             && matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final() && outcome.verdict_not_passed().is_none());
         let state = if is_told { None } else { run_state(backend, run.run).await.unwrap_or_default() };
+        let open = match &state {
+            Some(state) if may_ask(run) => open_with(backend, state).await.unwrap_or_default(),
+            Some(_) | None => Vec::new(),
+        };
         let status = match &state {
             Some(state) => CurrentStatus::with_questions(backend, (run, state), &open, now).await,
             None => CurrentStatus {

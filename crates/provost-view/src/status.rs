@@ -5,11 +5,11 @@ use provost_event::{
     Blocker, Entry, ModelEntry, ModelTrouble, Outcome, PauseReason, ProviderAwaited, RunId, Seq, SessionId,
     TerminalState, Timestamp, TroubleCause,
 };
-use provost_harness::{Backend, BackendError, RunStatus, RunSummary, read_actor};
+use provost_harness::{Backend, BackendError, RunStatus, RunSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approvals::questions_of;
+use crate::approvals::{may_ask, open_with};
 use crate::{ApprovalQuestion, Wait, WaitLeft};
 
 /// Entries read at a time.
@@ -24,7 +24,7 @@ const NEEDS_APPROVAL: &str = "needs approval";
 /// # Errors
 /// When it can't be read.
 pub async fn run_state(backend: &dyn Backend, run: RunId) -> Result<Option<Box<RunState>>, BackendError> {
-    match read_actor(backend, run.into()).await? {
+    match backend.state(run.into()).await? {
         Actor::Run(state) if state.policy().is_some() => Ok(Some(state)),
         Actor::Run(_) | Actor::Session(_) => Ok(None),
     }
@@ -50,12 +50,17 @@ pub fn status_word(run: &RunSummary, open: &[ApprovalQuestion], at_terminal: Opt
     }
 }
 
+/// Whether a run's first agent is an external one.
+pub(crate) fn is_external(run: &RunSummary) -> bool {
+    run.model.starts_with("external/")
+}
+
 /// What a run's first agent waits for at its terminal, if it is an external one that is at work.
 pub async fn terminal_wait(backend: &dyn Backend, run: &RunSummary) -> Option<&'static str> {
-    if run.status != RunStatus::Running {
+    if run.status != RunStatus::Running || !is_external(run) {
         return None;
     }
-    let Ok(Actor::Session(session)) = read_actor(backend, SessionId::root(run.run).into()).await else {
+    let Ok(Actor::Session(session)) = backend.state(SessionId::root(run.run).into()).await else {
         return None;
     };
     match session.terminal()? {
@@ -85,7 +90,8 @@ pub struct CurrentStatus {
 impl CurrentStatus {
     /// Reads it from the logs of the run, as of `now`. A log that can't be read hides nothing else.
     pub async fn read(backend: &dyn Backend, (run, state): (&RunSummary, &RunState), now: Timestamp) -> Self {
-        let open = questions_of(backend, run).await.unwrap_or_default();
+        let open =
+            if may_ask(run) { open_with(backend, state).await.unwrap_or_default() } else { Vec::new() };
         Self::with_questions(backend, (run, state), &open, now).await
     }
 

@@ -7,7 +7,6 @@ use provost_engine::Actor;
 use provost_event::{Budget, MicroDollars, Outcome, RunId, RunPolicy};
 use provost_harness::{
     AgentHarness, Backend, Control, Goal, Harness, HarnessDeps, ResumeRequest, TurnState, final_text,
-    read_actor,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -203,7 +202,7 @@ impl Run {
 pub(crate) async fn finished(backend: &dyn Backend, run: RunId, outcome: Outcome) -> Result<Finished, Error> {
     let text = final_text(backend, run).await?;
     let mut finished = Finished { run, outcome, text, tokens: 0, cost: MicroDollars(0), is_estimated: false };
-    if let Actor::Run(state) = read_actor(backend, run.into()).await? {
+    if let Actor::Run(state) = backend.state(run.into()).await? {
         let ledger = state.ledger();
         finished.tokens = ledger.tokens;
         finished.cost = ledger.cost;

@@ -6,7 +6,7 @@ use anyhow::Result;
 use provost_backend::EmbeddedBackend;
 use provost_engine::{Actor, PendingApproval, SessionEvent};
 use provost_event::{ApprovalAnswer, ApprovalScope};
-use provost_harness::{Log, SystemClock, read_actor};
+use provost_harness::{Log, SystemClock};
 use provost_sqlite::SqliteStore;
 use tokio::runtime::Runtime;
 
@@ -32,7 +32,7 @@ impl Approver {
 
     /// The oldest open question.
     pub(super) fn question(&self) -> Result<Option<PendingApproval>> {
-        match self.runtime.block_on(read_actor(&*self.backend, ROOT.into()))? {
+        match self.runtime.block_on(self.backend.state(ROOT.into()))? {
             Actor::Session(state) => Ok(state.approvals().next().cloned()),
             Actor::Run(_) => Ok(None),
         }

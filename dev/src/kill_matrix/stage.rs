@@ -10,7 +10,7 @@ use provost_event::{Budget, Entry, LifecycleEntry, Record, ResumeCause, RunPolic
 use provost_external::{Drivers, DriversOptions};
 use provost_harness::{
     AgentHarness, Backend, ForkPoint, ForkRequest, HarnessCallback, HarnessDeps, HarnessError, Model, Models,
-    SystemClock, read_actor,
+    SystemClock,
 };
 use provost_hooks::{ProgramHooks, ProgramHooksOptions};
 use provost_restate::RunningWorker;
@@ -125,7 +125,7 @@ async fn forked(
     files: &Files,
     policy: RunPolicy,
 ) -> Result<String> {
-    let Actor::Run(origin) = read_actor(&**backend, RUN.into()).await? else { anyhow::bail!("no run") };
+    let Actor::Run(origin) = backend.state(RUN.into()).await? else { anyhow::bail!("no run") };
     let is_named = origin.forks().iter().any(|forked| forked.to == FORK);
     let opened = harness.open(FORK).await;
     if opened.is_ok() != is_named {
@@ -156,7 +156,7 @@ async fn look(backend: &dyn Backend, session: SessionId) -> Result<(usize, Strin
         _ => false,
     };
     let asked = log.iter().filter(|record| is_asked(record)).count();
-    match read_actor(backend, session.into()).await? {
+    match backend.state(session.into()).await? {
         Actor::Session(state) => Ok((asked, state.last_text().to_owned(), state.approvals().count())),
         Actor::Run(_) => None.context("the root is a session"),
     }

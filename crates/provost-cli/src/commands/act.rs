@@ -17,7 +17,7 @@ use provost_engine::{AgentState, Effect, Event, RunEvent, RunState, SessionEvent
 use provost_event::{
     EffectId, Ended, Entry, LifecycleEntry, Outcome, Paused, RunId, Seq, SessionId, WorktreeLeft,
 };
-use provost_harness::{Backend, BackendError, Executor, RunStatus, read_actor};
+use provost_harness::{Backend, BackendError, Executor, RunStatus};
 use tokio_util::sync::CancellationToken;
 
 use self::agent::{AgentCommand, AgentControl};
@@ -179,7 +179,7 @@ pub(super) async fn say(args: SayArgs) -> anyhow::Result<Exit> {
     }
     let shown = one_line(&text, TEXT_WIDTH);
     let (to, event) = (SessionId::root(run), RunEvent::Say { agent: 0, text: text.clone(), by: by.clone() });
-    let before = read_actor(&*backend, to.into()).await?.head();
+    let before = backend.state(to.into()).await?.head();
     if !backend.post(run.into(), event.into(), None).await?.changed {
         return Err(ended(&*backend, run).await?.into());
     }

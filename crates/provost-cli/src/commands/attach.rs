@@ -4,7 +4,7 @@ use provost_config::{Request, Scope, load};
 use provost_engine::{Actor, SessionState};
 use provost_event::{Exit as ProgramExit, SessionId, TerminalState};
 use provost_external::{AttachError, Role};
-use provost_harness::{Backend, RunStatus, read_actor};
+use provost_harness::{Backend, RunStatus};
 use tokio::time::{Duration, sleep};
 
 use super::act::status;
@@ -91,7 +91,7 @@ async fn which(backend: &dyn Backend, args: &AttachArgs) -> anyhow::Result<(Sess
             };
             return Err(refuse(what, hint));
         }
-        let actor = read_actor(backend, session.into()).await?;
+        let actor = backend.state(session.into()).await?;
         let Some(program) = program(&actor) else {
             let what = format!("{} of run {run} is no external agent", named(&agent));
             return Err(refuse(

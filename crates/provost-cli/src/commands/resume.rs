@@ -15,7 +15,7 @@ use provost_engine::{Actor, AgentState, RunEvent, RunState, SessionStatus};
 use provost_event::{ActorKey, GoalState, Outcome, RunId, Seq, SessionId};
 use provost_harness::{
     Backend, BackendError, Harness, Models, RemadeWorktree, ResumeRequest, RunQuery, RunStatusFilter,
-    RunSummary, read_actor,
+    RunSummary,
 };
 use provost_llm::resolve;
 
@@ -60,7 +60,7 @@ pub(super) async fn resume(args: ResumeArgs) -> anyhow::Result<Exit> {
     mark(Some(run));
     tell_of_unread("");
     let state = state_now(&*backend, &place, run).await?;
-    let root = read_actor(&*backend, ActorKey::from(SessionId::root(run))).await?;
+    let root = backend.state(ActorKey::from(SessionId::root(run))).await?;
     let change = Change::of(&args, (run, &state, &root), &given.budget, (&place.trust(), &variables))?;
     let folder = change.policy.agent.workspace.clone();
     if backend.performs_here() {
@@ -173,7 +173,7 @@ async fn live_sessions(backend: &dyn Backend, state: &RunState) -> anyhow::Resul
     let mut sessions = Vec::new();
     for agent in state.agents().filter(|agent| !matches!(agent.standing, AgentState::Finished(_))) {
         let key = ActorKey::from(agent.session);
-        sessions.push((key, read_actor(backend, key).await?));
+        sessions.push((key, backend.state(key).await?));
     }
     Ok(sessions)
 }

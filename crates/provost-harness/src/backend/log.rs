@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use provost_engine::Event;
+use provost_engine::{Actor, Event};
 use provost_event::{ActorKey, Record, RunId, Seq};
 
 use super::BackendError;
-use crate::Blobs;
+use crate::{Blobs, read_back};
 
 /// The result of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,16 @@ pub trait Log: Blobs {
     async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         let _ = key;
         Ok(None)
+    }
+
+    /// The state of `key` by its log; that before its first entry if the log is empty. By default it is made from
+    /// [`newest_snapshot`](Self::newest_snapshot) and the entries after it; a backend for which each read is a
+    /// request may do so at once.
+    ///
+    /// # Errors
+    /// When the log can't be read or is invalid.
+    async fn state(&self, key: ActorKey) -> Result<Actor, BackendError> {
+        read_back::state(self, key).await
     }
 
     /// The actors of `run` that have a log: the run's own, then its sessions' by number.

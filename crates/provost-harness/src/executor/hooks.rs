@@ -14,7 +14,7 @@ use super::HarnessExecutor;
 use super::log_file::Informed;
 use crate::hooks::Dispatch;
 use crate::session_cache::Opening;
-use crate::{FolderAccess, GrantedFolder, HookQuestion, HookQuestionTrigger, read_actor};
+use crate::{FolderAccess, GrantedFolder, HookQuestion, HookQuestionTrigger};
 
 impl HarnessExecutor {
     /// Calls the policy's hooks at the trigger's hook points, each within its time limit.
@@ -95,7 +95,7 @@ impl HarnessExecutor {
             (&hook_call.about, &mut hook_call.details)
             && let Some(name) = &wanted.agent
         {
-            let run = read_actor(self.backend(), run.into()).await.ok();
+            let run = self.backend().state(run.into()).await.ok();
             let policy = run.as_ref().and_then(|run| match run {
                 Actor::Run(state) => state.policy(),
                 Actor::Session(_) => None,

@@ -16,7 +16,7 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Clock as _, DeltaSink, HarnessDeps, Log as _, Model, ModelRequest, Models, SimulatedClock,
-    SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry, read_actor,
+    SystemClock, Tool, ToolContext, ToolOutput, ToolRegistry,
 };
 use provost_llm::{ModelLimits, Provider, ProviderModel, ProviderOptions, WireFormat};
 use serde_json::{Value, json};
@@ -257,7 +257,7 @@ async fn a_night_in_which_the_provider_fails_in_every_way_ends_with_the_work_don
     let did = did.lock().expect("what is done").clone();
     let each_once = (0..did.len()).map(|step| format!("{{\"step\":{step}}}")).collect::<Vec<_>>();
     assert_eq!(did, each_once);
-    let Actor::Run(state) = read_actor(&*backend, id.into()).await.expect("a run") else { panic!("no run") };
+    let Actor::Run(state) = backend.state(id.into()).await.expect("a run") else { panic!("no run") };
     let worked_ms = state.active_ms();
     let steps_ms = did.len() as u64 * STEP_MS;
     assert!(

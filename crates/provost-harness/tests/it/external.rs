@@ -16,7 +16,7 @@ use provost_event::{
 };
 use provost_harness::{
     AgentHarness, Exchange, ExternalAgents, Harness, HarnessDeps, Log as _, Models, Prompt, SystemClock,
-    ToolOutput, ToolRegistry, consent_tools, read_actor,
+    ToolOutput, ToolRegistry, consent_tools,
 };
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
@@ -378,9 +378,7 @@ async fn what_it_reports_as_spent_is_charged() {
     let policy = stage.policy(|agent| agent.permissions = PermissionPolicy::default());
     let outcome = finish(stage.start(&backend, policy).await).await;
     assert_eq!(outcome, Outcome::UNVERIFIED);
-    let provost_engine::Actor::Run(run) = read_actor(&*backend, RUN.into()).await.unwrap() else {
-        panic!("a run")
-    };
+    let provost_engine::Actor::Run(run) = backend.state(RUN.into()).await.unwrap() else { panic!("a run") };
     assert_eq!(run.ledger().tokens, 20);
 }
 

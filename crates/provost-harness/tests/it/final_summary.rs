@@ -11,8 +11,8 @@ use provost_event::{
     ModelFailure, Outcome, Price, Purpose, Record, RunPolicy, StopReason, Timestamp, ToolEntry, Usage,
 };
 use provost_harness::{
-    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Model, ModelRequest, SimulatedClock, SystemClock,
-    ToolChoice, read_actor,
+    AgentHarness, Clock, DeltaSink, Harness, HarnessDeps, Log as _, Model, ModelRequest, SimulatedClock,
+    SystemClock, ToolChoice,
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -116,7 +116,7 @@ impl Scene {
 
     /// The run's text.
     async fn text(&self) -> String {
-        match read_actor(&*self.backend, SESSION.into()).await.unwrap() {
+        match self.backend.state(SESSION.into()).await.unwrap() {
             Actor::Session(session) => session.last_text().to_owned(),
             Actor::Run(_) => panic!("it is a session"),
         }
@@ -124,7 +124,7 @@ impl Scene {
 
     /// Tokens and money charged.
     async fn charged(&self) -> (u64, u64) {
-        match read_actor(&*self.backend, RUN.into()).await.unwrap() {
+        match self.backend.state(RUN.into()).await.unwrap() {
             Actor::Run(run) => (run.ledger().tokens, run.ledger().cost.0),
             Actor::Session(_) => panic!("it is a run"),
         }

@@ -17,7 +17,7 @@ use provost_event::{
 use provost_harness::{
     AgentHarness, Backend, BackendError, Clock, DeltaSink, Harness, HarnessDeps, HarnessError, Log as _,
     Model, ModelRequest, Models, Observers, Part, SimulatedClock, SystemClock, Tool, ToolContext, ToolOutput,
-    ToolRegistry, read_actor,
+    ToolRegistry,
 };
 use provost_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -497,7 +497,7 @@ pub(crate) async fn clear(backend: &EmbeddedBackend, agent: u32) {
 }
 
 pub(crate) async fn goal_of(backend: &dyn Backend, session: SessionId) -> GoalStatus {
-    match read_actor(backend, session.into()).await.unwrap() {
+    match backend.state(session.into()).await.unwrap() {
         Actor::Session(state) => state.goal().expect("it has a goal"),
         Actor::Run(_) => panic!("a session"),
     }

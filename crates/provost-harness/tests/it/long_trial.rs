@@ -8,7 +8,7 @@ use provost_engine::Actor;
 use provost_event::{
     CompactionKind, ConversationEntry, Entry, ModelEntry, Outcome, Record, RetryCause, RunPolicy, Seq,
 };
-use provost_harness::{Backend, SystemClock, read_actor};
+use provost_harness::{Backend, SystemClock};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -113,7 +113,7 @@ pub(crate) async fn read_log(backend: &dyn Backend) -> Vec<Arc<Record>> {
 
 /// Tokens charged to the run.
 pub(crate) async fn charged(backend: &dyn Backend) -> u64 {
-    match read_actor(backend, RUN.into()).await.unwrap() {
+    match backend.state(RUN.into()).await.unwrap() {
         Actor::Run(run) => run.ledger().tokens,
         Actor::Session(_) => panic!("it is a run"),
     }

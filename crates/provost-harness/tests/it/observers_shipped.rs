@@ -10,8 +10,8 @@ use provost_event::{
     ToolStarted, Usage,
 };
 use provost_harness::{
-    CostTracker, JsonlTrace, MemoryTrace, NoTrace, ObserverOptions, Observers, Redactor, RunLogger,
-    RunObservers, TraceBody, TraceError, TraceEvent, TraceSink, read_actor,
+    CostTracker, JsonlTrace, Log as _, MemoryTrace, NoTrace, ObserverOptions, Observers, Redactor, RunLogger,
+    RunObservers, TraceBody, TraceError, TraceEvent, TraceSink,
 };
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -91,9 +91,7 @@ async fn costs_are_those_of_the_run_s_ledger() {
         policy.agent.model.price = price;
         let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
         run.run(&CancellationToken::new()).await.expect("it ends");
-        let Actor::Run(state) = read_actor(&*backend, RUN.into()).await.expect("a log") else {
-            panic!("a run")
-        };
+        let Actor::Run(state) = backend.state(RUN.into()).await.expect("a log") else { panic!("a run") };
         let totals = costs.totals();
         assert_eq!(totals.all.usage.total(), state.ledger().tokens);
         assert_eq!(totals.all.known_cost, state.ledger().cost);
@@ -135,7 +133,7 @@ async fn summaries_and_final_summary_are_counted_and_told_of_as_the_calls_they_a
     let mut run = harness.start(RUN, "the goal", policy).await.expect("it starts");
     let outcome = run.run(&CancellationToken::new()).await.expect("it is suspended");
     assert!(matches!(outcome, Outcome::BudgetExhausted(_)), "{outcome}");
-    let Actor::Run(state) = read_actor(&*backend, RUN.into()).await.expect("a log") else { panic!("a run") };
+    let Actor::Run(state) = backend.state(RUN.into()).await.expect("a log") else { panic!("a run") };
     let (totals, ledger) = (costs.totals(), state.ledger());
     assert_eq!((totals.all.usage.total(), totals.all.cost()), (ledger.tokens, Some(ledger.cost)));
     let events = trace.events();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use provost_engine::{Event, RunEvent};
+use provost_engine::{Actor, Event, RunEvent};
 use provost_event::{ActorKey, Elapsed, Record, RunId, Seq, SessionId};
 use provost_harness::{BackendError, Log, PlacedEntry, PlacedRecord, Posted, RunPosition, read_run};
 use serde::Serialize;
@@ -14,12 +14,12 @@ use serde::de::DeserializeOwned;
 
 use super::RestateBackend;
 use crate::api::Target;
-use crate::deciders::read_log;
+use crate::deciders::{read_log, restore};
 use crate::engine::run_key;
 use crate::feeds::{Feeds, Following, Subscription};
 use crate::pages::{Item, Pages};
 use crate::payload::Payload;
-use crate::state::actor_of;
+use crate::state::{OpenEffects, actor_of};
 use crate::wire::{LogHead, Moment, OrderRow, PostRequest, ReadLog, Reply};
 
 /// How long the holder of a run is asked for the run's elapsed time.
@@ -259,6 +259,11 @@ impl Log for RestateBackend {
     async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         let Some(at) = self.log(key, Seq(u64::MAX)).await?.snapshot else { return Ok(None) };
         Ok(self.read(key, Seq(at.0.saturating_sub(1)), 1).await?.into_iter().next())
+    }
+
+    async fn state(&self, key: ActorKey) -> Result<Actor, BackendError> {
+        let log = self.log(key, Seq::START).await?;
+        restore(key, &log, &OpenEffects::default(), &self.inner.blobs).await
     }
 
     async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use provost_engine::RunEvent;
-use provost_event::{Entry, LifecycleEntry};
+use provost_engine::{Actor, RunEvent};
+use provost_event::{Entry, LifecycleEntry, Seq, SessionId};
 use provost_harness::{BackendError, Log as _, PlacedRecord, RunPosition, Worker as _, read_run};
 use provost_restate::{Engine, RestateBackend, RunningWorker};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Counted, Scripted, Server, connect, engine, run, soon, start, worker};
+use crate::support::{Counted, Scripted, Server, connect, ended, engine, log, run, soon, start, worker};
 
 const TURNS: u32 = 20;
 
@@ -109,4 +109,29 @@ async fn a_holder_that_waits_is_told_of_what_others_post() {
         })
         .await;
     }
+}
+
+/// A list of runs reads the state of each and of its agents.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_is_read_by_one_request() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (holder, _worker) = worker(engine(&server, folder.path()), "w").await;
+    holder.post(run(1).into(), start().into(), None).await.unwrap();
+    let _guard = holder.serve(run(1), scripted(&folder), CancellationToken::new()).await.unwrap();
+    let outcome = ended(&holder, run(1)).await;
+
+    let counted = Counted::start(&server.ingress()).await;
+    let client = connect(Engine { ingress: counted.url.clone(), ..engine(&server, folder.path()) }).await;
+    let before = counted.calls().values().sum::<usize>();
+    let Actor::Run(state) = client.state(run(1).into()).await.unwrap() else { panic!("a run") };
+    let Actor::Session(root) = client.state(SessionId::root(run(1)).into()).await.unwrap() else {
+        panic!("a session")
+    };
+    assert_eq!((state.outcome(), root.head()), (Some(&outcome), last_entry(&holder).await));
+    assert_eq!(counted.calls().values().sum::<usize>() - before, 2, "{:?}", counted.calls());
+}
+
+async fn last_entry(backend: &RestateBackend) -> Seq {
+    log(backend, SessionId::root(run(1))).await.last().expect("an entry").seq
 }

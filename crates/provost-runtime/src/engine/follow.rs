@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use provost_engine::Event;
+use provost_engine::{Actor, Event};
 use provost_event::{ActorKey, BlobId, Record, RunId, Seq};
 use provost_harness::{
     Backend, BackendError, Blobs, Catalog, Executor, Holder, Log, PlacedEntry, PlacedRecord, Posted,
@@ -44,6 +44,10 @@ impl Log for Follower {
 
     async fn newest_snapshot(&self, key: ActorKey) -> Result<Option<Arc<Record>>, BackendError> {
         self.engine.newest_snapshot(key).await
+    }
+
+    async fn state(&self, key: ActorKey) -> Result<Actor, BackendError> {
+        self.engine.state(key).await
     }
 
     async fn actors(&self, run: RunId) -> Result<Vec<ActorKey>, BackendError> {

@@ -7,9 +7,7 @@ use std::time::Duration;
 use provost_config::{Folders, Settled};
 use provost_engine::{Actor, RunState, SessionState};
 use provost_event::{GoalState, Outcome, RunId, RunPolicy, SessionId};
-use provost_harness::{
-    Backend, BackendError, Harness, HarnessError, Models, NoCallback, fetch_remote, read_actor,
-};
+use provost_harness::{Backend, BackendError, Harness, HarnessError, Models, NoCallback, fetch_remote};
 use provost_llm::resolve;
 use provost_restate::RestateBackend;
 use tokio::task::JoinSet;
@@ -183,10 +181,9 @@ impl EngineWorker {
     /// # Errors
     /// When it lacks something, or another worker has the run.
     async fn open(&self, backend: Arc<dyn Backend>, run: RunId) -> Result<Harness, RuntimeError> {
-        let (Actor::Run(state), Actor::Session(root)) = (
-            read_actor(&*backend, run.into()).await?,
-            read_actor(&*backend, SessionId::root(run).into()).await?,
-        ) else {
+        let (Actor::Run(state), Actor::Session(root)) =
+            (backend.state(run.into()).await?, backend.state(SessionId::root(run).into()).await?)
+        else {
             return Err(Refusal::new(format!("the log of run {run} is empty"), "").into());
         };
         let policy = state.policy().ok_or_else(|| Refusal::new(format!("run {run} has no policy"), ""))?;

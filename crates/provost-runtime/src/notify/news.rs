@@ -8,7 +8,7 @@ use provost_event::{
     ActorKey, Budget, BudgetEntry, Dimension, Elapsed, Entry, GateEntry, LifecycleEntry, MicroDollars,
     Outcome, Record, RunId, Seq,
 };
-use provost_harness::{Backend, BackendError, Redactor, read_actor};
+use provost_harness::{Backend, BackendError, Redactor};
 use serde_json::{Value, json};
 
 /// Characters of a goal and of a call in a notification.
@@ -86,7 +86,7 @@ impl News {
         run: RunId,
         redactor: &Redactor,
     ) -> Result<Option<Self>, BackendError> {
-        let Actor::Run(state) = read_actor(backend, run.into()).await? else { return Ok(None) };
+        let Actor::Run(state) = backend.state(run.into()).await? else { return Ok(None) };
         let Some(policy) = state.policy() else { return Ok(None) };
         let spent = state.ledger().run();
         Ok(Some(Self {

@@ -9,7 +9,6 @@ use provost_backend::{EmbeddedBackend, export_run};
 use provost_event::{ActorKey, Budget, Entry, RunId, Seq, SessionId, ToolEntry};
 use provost_harness::{
     BackendError, Blobs as _, Catalog as _, Log as _, RunQuery, RunSummary, SystemClock, Worker as _,
-    read_actor,
 };
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
@@ -82,7 +81,7 @@ async fn whole(backend: &EmbeddedBackend) -> Whole {
     for number in 1..=RUNS {
         whole.exports.insert(run(number), export(backend, run(number)).await.unwrap().0);
         for key in backend.actors(run(number)).await.unwrap() {
-            whole.states.insert(key, format!("{:?}", read_actor(backend, key).await.unwrap()));
+            whole.states.insert(key, format!("{:?}", backend.state(key).await.unwrap()));
         }
     }
     whole
@@ -181,7 +180,7 @@ impl Image {
             }
         }
         for (key, expected) in self.whole.states.iter().filter(|(key, _)| key.run() == run) {
-            match read_actor(backend, *key).await {
+            match backend.state(*key).await {
                 Ok(state) if has_loss => drop(state),
                 Ok(state) => assert!(format!("{state:?}") == *expected, "{key} stands as it stood"),
                 Err(_) => damaged.push(run),

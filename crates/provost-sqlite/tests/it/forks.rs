@@ -13,7 +13,7 @@ use provost_event::{
 };
 use provost_harness::{
     Backend, BackendError, Blobs, Catalog, Executor, ForkPoint, Holder, Log, PlacedEntry, PlacedRecord,
-    Posted, RunLease, RunPosition, RunQuery, RunSummary, SystemClock, Worker, read_actor, read_conversation,
+    Posted, RunLease, RunPosition, RunQuery, RunSummary, SystemClock, Worker, read_conversation,
 };
 use provost_sqlite::SqliteStore;
 use tokio_util::sync::CancellationToken;
@@ -86,7 +86,7 @@ async fn a_fork_is_numbered_on_and_read_as_one_log_in_each_store() {
             (1..6).map(root).collect::<Vec<_>>()
         );
         // Another process folds the same state as this one holds.
-        assert_eq!(read_actor(&backend, root(6).into()).await.unwrap().head(), own.last().unwrap().seq);
+        assert_eq!(backend.state(root(6).into()).await.unwrap().head(), own.last().unwrap().seq);
     }
     let again = backend(SqliteStore::open(&on_disk).unwrap());
     let posted = RunEvent::Say { agent: 0, text: "still there".to_owned(), by: "ann".to_owned() };

@@ -15,7 +15,7 @@ use provost_event::{
     Snapshot, Timestamp,
 };
 use provost_harness::{
-    AgentHarness, Backend, HarnessDeps, Log as _, Models, SystemClock, ToolRegistry, Worker as _, read_actor,
+    AgentHarness, Backend, HarnessDeps, Log as _, Models, SystemClock, ToolRegistry, Worker as _,
 };
 use provost_sqlite::SqliteStore;
 use tempfile::TempDir;
@@ -70,7 +70,7 @@ async fn folded(backend: &dyn Backend, key: ActorKey) -> Actor {
 
 /// Checks that the state of `key` equals the fold of its whole log.
 pub(crate) async fn check(backend: &dyn Backend, key: ActorKey) -> Seq {
-    let (read, folded) = (read_actor(backend, key).await.unwrap(), folded(backend, key).await);
+    let (read, folded) = (backend.state(key).await.unwrap(), folded(backend, key).await);
     assert_eq!(all_of(&read), all_of(&folded), "{key}");
     folded.head()
 }
@@ -183,7 +183,7 @@ async fn opening_a_long_run_reads_no_more_than_what_follows_its_snapshots() {
     assert!(check(&*again, root()).await > Seq(4 * EVERY));
     let read = || store.records_read.swap(0, std::sync::atomic::Ordering::SeqCst) as u64;
     read();
-    read_actor(&*again, root()).await.unwrap();
+    again.state(root()).await.unwrap();
     let bound = EVERY + 10;
     let of_one = read();
     assert!(of_one <= bound, "{of_one} records for reading one actor");
@@ -245,7 +245,7 @@ async fn a_snapshot_that_is_no_good_is_passed_over_for_the_whole_log() {
 }
 
 async fn check_named(backend: &EmbeddedBackend, name: &str) {
-    let (read, folded) = (read_actor(backend, root()).await.unwrap(), folded(backend, root()).await);
+    let (read, folded) = (backend.state(root()).await.unwrap(), folded(backend, root()).await);
     assert_eq!(all_of(&read), all_of(&folded), "{name}");
 }
 
@@ -267,7 +267,7 @@ async fn an_imported_run_has_its_snapshots_and_uses_them() {
     assert_eq!(check_snapshots(&copy, root()).await, 2);
     assert!(check(&copy, root()).await > Seq(2 * EVERY));
     store.records_read.store(0, std::sync::atomic::Ordering::SeqCst);
-    read_actor(&copy, root()).await.unwrap();
+    copy.state(root()).await.unwrap();
     assert!(store.records_read.load(std::sync::atomic::Ordering::SeqCst) < 100);
 }
 
@@ -283,8 +283,8 @@ async fn an_imported_snapshot_that_lies_about_its_log_is_emptied() {
     let changed = text.lines().map(|line| changed(line) + "\n").collect::<String>();
     let copy = backend(MemoryStore::new());
     import_incomplete(&copy, &mut changed.as_bytes()).await.unwrap();
-    let honest = read_actor(&original, root()).await.unwrap();
-    assert!(read_actor(&copy, root()).await.unwrap() == honest, "the log is what counts");
+    let honest = original.state(root()).await.unwrap();
+    assert!(copy.state(root()).await.unwrap() == honest, "the log is what counts");
     let kept = copy.newest_snapshot(root()).await.unwrap().expect("it keeps its place");
     let Entry::Lifecycle(LifecycleEntry::Snapshot(kept)) = &kept.entry else { panic!("{kept:?}") };
     assert_eq!(kept.state.text(), "{}");

@@ -9,7 +9,7 @@ use provost_event::{ActorKey, Budget, ConversationEntry, Entry, LifecycleEntry, 
 
 use super::BackendMaker;
 use super::bench::{Bench, entry, kinds, log, ok, policy, post, root, run, say, serve, soon, start};
-use provost_harness::{Backend, ForkPoint, read_actor};
+use provost_harness::{Backend, ForkPoint};
 
 pub(super) async fn what_is_decided_is_there_before_its_effect_is_performed(maker: &impl BackendMaker) {
     let bench = Bench::new(maker).await;
@@ -59,7 +59,7 @@ pub(super) async fn a_fork_is_named_by_its_origin(maker: &impl BackendMaker) {
     // Each run has its own log: the fork's has no entry of its origin.
     assert_eq!(kinds(&backend, run(1)).await, ["run_started", "budget_reserved", "forked"]);
     assert!(kinds(&backend, run(2)).await.starts_with(&["run_started"]));
-    let Actor::Run(origin) = ok(read_actor(&*backend, run(1).into()).await) else { panic!("it is a run") };
+    let Actor::Run(origin) = ok(backend.state(run(1).into()).await) else { panic!("it is a run") };
     assert_eq!(origin.forks().iter().map(|fork| fork.to).collect::<Vec<_>>(), [run(2)]);
 }
 
@@ -159,7 +159,7 @@ pub(super) async fn a_long_log_is_read_back_as_a_whole_one(maker: &impl BackendM
         for record in &all {
             assert_eq!(whole.replay(record), Ok(()), "entry {} doesn't follow", record.seq);
         }
-        assert!(ok(read_actor(&**backend, root(1)).await) == whole, "read back it stands otherwise");
+        assert!(ok(backend.state(root(1)).await) == whole, "read back it stands otherwise");
     }
 }
 

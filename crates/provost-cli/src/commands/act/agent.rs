@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use provost_engine::{AgentState, AgentStatus, RunEvent, RunState};
 use provost_event::{Budget, Outcome, Priority, RunId, SessionId};
-use provost_harness::{Backend, RunStatus, read_actor};
+use provost_harness::{Backend, RunStatus};
 use tokio::time::Instant;
 
 use super::say::SentMessage;
@@ -73,7 +73,7 @@ impl AgentControl {
             print(&safe(&format!("{words}\n")))?;
             return Ok(Exit::Done);
         }
-        let session = read_actor(&*self.backend, self.session().into()).await?.head();
+        let session = self.backend.state(self.session().into()).await?.head();
         let posted =
             self.backend.post(self.run.into(), self.event(&command, by.clone()).into(), None).await?;
         if !posted.changed {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use console::truncate_str;
 use provost_engine::{Actor, AgentState, RunState};
 use provost_event::{ActorKey, Entry, GateEntry, LifecycleEntry, Record, Seq, SessionId, Timestamp};
-use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock, read_actor};
+use provost_harness::{Backend, Clock as _, RunStatus, RunSummary, SystemClock};
 use provost_view::{
     AgentGoal, AgentOpening, AgentOpenings, AgentsRead, ApprovalQuestion, CurrentStatus, RunDetails, RunTree,
     agent_openings, goal_state_of, open_of,
@@ -103,7 +103,7 @@ impl Board {
         drawing: Drawing,
     ) -> anyhow::Result<(Self, HashMap<ActorKey, Seq>)> {
         let key = ActorKey::Run(summary.run);
-        let run = read_actor(backend, key).await?;
+        let run = backend.state(key).await?;
         let mut board = Self {
             current: CurrentStatus { word: String::new(), provider: None },
             summary,
@@ -120,7 +120,7 @@ impl Board {
         let mut heads = HashMap::from([(key, state.head())]);
         let (mut open, mut with_goals) = (Vec::new(), HashMap::new());
         for session in with_logs(state) {
-            let actor = read_actor(backend, session.into()).await?;
+            let actor = backend.state(session.into()).await?;
             open.extend(open_of(session, &actor));
             heads.insert(session.into(), actor.head());
             if goal_state_of(&actor).is_some() {

@@ -22,7 +22,7 @@ use self::content::{Content, commit_of, restore};
 use super::sweep::session_of;
 use crate::git::remote::{Remote, reference};
 use crate::git::{Git, GitError};
-use crate::{BackendError, Clock, Log, read_actor};
+use crate::{BackendError, Clock, Log};
 
 /// How long a push is tried before the result is reported without it.
 const PUSH_MAX: Duration = Duration::from_secs(60);
@@ -197,7 +197,7 @@ impl RemoteWorktrees {
         owner: SessionId,
         cancel: &CancellationToken,
     ) -> Result<(Known, Taken), RemoteError> {
-        let made = match read_actor(backend, owner.into()).await? {
+        let made = match backend.state(owner.into()).await? {
             Actor::Session(state) => state.worktree_made().map(|(order, made)| (order, made.clone())),
             Actor::Run(_) => None,
         };
