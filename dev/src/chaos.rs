@@ -145,7 +145,8 @@ fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally>
         std::thread::sleep(PAUSE);
     }
     cluster.up()?;
-    let until = Instant::now() + END_WITHIN + options.model_takes * fleet::CALLS_IN_A_ROW * 2;
+    let calls = u32::try_from(fleet::CALLS_IN_A_ROW)?;
+    let until = Instant::now() + END_WITHIN + options.model_takes * calls * 2;
     while !fleet.is_done() {
         ensure!(Instant::now() < until, "these runs haven't ended: {}", fleet.left());
         let next_look = look(fleet)?;

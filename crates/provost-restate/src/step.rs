@@ -229,7 +229,8 @@ impl<'a> Step<'a> {
         let event: Event = SessionEvent::ToolDone { seq, result }.into();
         let event = Payload::of(&event, &self.deciders.blobs).await?;
         self.hold(key, seq, event).await?;
-        let invocation = self.load(key).await?.open.get(&seq).and_then(|open| open.invocation.clone());
+        let open = self.open_to_change(key).await?.get_mut(&seq);
+        let invocation = open.and_then(|open| open.invocation.take());
         self.kill(invocation);
         Ok(())
     }

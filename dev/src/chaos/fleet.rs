@@ -20,7 +20,7 @@ pub(super) const TOKENS_MAX: u64 = 2_000_000;
 
 /// Model calls of a run that follow on one another: that of the first agent for the others, those of the others, which take
 /// turns where not all may work at a time, and its own.
-pub(super) const CALLS_IN_A_ROW: u32 = 1 + (STEPS as u32 + 1) * (SUB_AGENTS.div_ceil(AGENTS_MAX) as u32 + 1);
+pub(super) const CALLS_IN_A_ROW: usize = 1 + (STEPS + 1) * (SUB_AGENTS.div_ceil(AGENTS_MAX) + 1);
 
 /// How often a run that a crash loop has suspended is resumed.
 const RESUMES_MAX: u32 = 50;
