@@ -149,8 +149,8 @@ fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally>
     let until = Instant::now() + END_WITHIN + options.model_takes * calls * 2;
     while !fleet.is_done() {
         ensure!(Instant::now() < until, "these runs haven't ended: {}", fleet.left());
-        let next_look = look(fleet)?;
-        std::thread::sleep(next_look.saturating_duration_since(Instant::now()));
+        look(fleet)?;
+        std::thread::sleep(LOOK_EVERY);
     }
     Ok(tally)
 }
