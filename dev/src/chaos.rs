@@ -53,15 +53,15 @@ impl Options {
         while let Some(arg) = args.next() {
             let of = || format!("{arg} needs a number");
             let mut value = || args.next().with_context(of);
-            let mut seconds = |unit: f64, at_most: f64| -> Result<Duration> {
+            let mut time = |unit: f64, at_most: f64| -> Result<Duration> {
                 let value: f64 = value()?.parse().with_context(of)?;
                 ensure!(value >= 0.0 && value <= at_most, "{arg}: from 0 to {at_most}, not {value}");
                 Ok(Duration::from_secs_f64(value * unit))
             };
             match *arg {
-                "--minutes" => options.length = seconds(60.0, 600.0)?,
-                "--model-seconds" => options.model_takes = seconds(1.0, 600.0)?,
-                "--kill-every-seconds" => options.kill_every = seconds(1.0, 600.0)?,
+                "--minutes" => options.length = time(60.0, 600.0)?,
+                "--model-seconds" => options.model_takes = time(1.0, 600.0)?,
+                "--kill-every-seconds" => options.kill_every = time(1.0, 600.0)?,
                 "--runs" => options.runs = value()?.parse().with_context(of)?,
                 "--seed" => options.seed = value()?.parse().with_context(of)?,
                 other => bail!(
@@ -70,6 +70,10 @@ impl Options {
                 ),
             }
         }
+        ensure!(
+            !options.length.is_zero() && !options.kill_every.is_zero(),
+            "--minutes and --kill-every-seconds are above 0"
+        );
         ensure!((1..=1000).contains(&options.runs), "--runs: from 1 to 1000, not {}", options.runs);
         Ok(options)
     }

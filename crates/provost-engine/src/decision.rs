@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::decision_time::DecisionTime;
 use crate::{Effect, Event, Now, ToolResult};
 
-/// The result of one decision. A backend stores `entries`, `effects` and `closed` atomically, together with the
+/// The result of one decision. A backend stores `entries`, `effects`, `closed` and `held` atomically, together with the
 /// steps that `messages` lead to or with the messages themselves; only then are effects performed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {

@@ -274,14 +274,7 @@ pub async fn open_in(backend: &dyn Backend, run: RunId) -> Result<Vec<ApprovalQu
     }
 }
 
-/// The same of a run that stands like this.
-///
-/// # Errors
-/// When its agents' logs can't be read.
-pub(crate) async fn open_with(
-    backend: &dyn Backend,
-    state: &RunState,
-) -> Result<Vec<ApprovalQuestion>, BackendError> {
+async fn open_with(backend: &dyn Backend, state: &RunState) -> Result<Vec<ApprovalQuestion>, BackendError> {
     let mut all = Vec::new();
     for session in askers(state) {
         let actor = backend.state(session.into()).await?;
@@ -420,12 +413,19 @@ pub async fn questions_of(
     backend: &dyn Backend,
     run: &RunSummary,
 ) -> Result<Vec<ApprovalQuestion>, BackendError> {
-    if may_ask(run) { open_in(backend, run.run).await } else { Ok(Vec::new()) }
+    if has_ended(run) { Ok(Vec::new()) } else { open_in(backend, run.run).await }
 }
 
-/// Whether a run in a list may have open questions: it hasn't ended.
-pub(crate) fn may_ask(run: &RunSummary) -> bool {
-    !matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final())
+/// The same of one that stands like `state`; none where its agents' logs can't be read.
+pub(crate) async fn questions_with(
+    backend: &dyn Backend,
+    (run, state): (&RunSummary, &RunState),
+) -> Vec<ApprovalQuestion> {
+    if has_ended(run) { Vec::new() } else { open_with(backend, state).await.unwrap_or_default() }
+}
+
+fn has_ended(run: &RunSummary) -> bool {
+    matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final())
 }
 
 /// Whether nothing but an answer kept a run from going on: its process is gone, or the wait for the answer has suspended

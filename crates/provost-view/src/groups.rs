@@ -11,7 +11,7 @@ use provost_harness::{Backend, BackendError, RunQuery, RunStatus, RunStatusFilte
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approvals::{may_ask, open_with};
+use crate::approvals::questions_with;
 use crate::{
     AgentOpenings, ApprovalQuestion, CurrentStatus, RUNS_AT_ONCE, RunAgent, RunListItem, RunTree, SeenRuns,
     ViewVersion, run_state,
@@ -210,8 +210,7 @@ impl GroupedRun {
         outcome_text: Option<String>,
         now: Timestamp,
     ) -> Self {
-        let mut asks =
-            if may_ask(summary) { open_with(backend, state).await.unwrap_or_default() } else { Vec::new() };
+        let mut asks = questions_with(backend, (summary, state)).await;
         let current = CurrentStatus::with_questions(backend, (summary, state), &asks, now).await;
         let tree = RunTree::new((summary, state), &AgentOpenings::new(), &asks, now);
         let item = RunListItem::new(summary, &asks, &current).with_state(state);

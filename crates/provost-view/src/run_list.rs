@@ -8,7 +8,7 @@ use provost_harness::{Backend, RunStatus, RunSummary, ServiceRecord, ServiceStat
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approvals::{may_ask, open_with};
+use crate::approvals::questions_with;
 use crate::{ApprovalQuestion, AwaitedProvider, CurrentStatus, ProviderWait, ViewVersion, run_state};
 
 /// A run in the list of runs.
@@ -134,8 +134,8 @@ impl ListedRun {
             && matches!(&run.status, RunStatus::Stopped(outcome) if outcome.is_final() && outcome.verdict_not_passed().is_none());
         let state = if is_told { None } else { run_state(backend, run.run).await.unwrap_or_default() };
         let open = match &state {
-            Some(state) if may_ask(run) => open_with(backend, state).await.unwrap_or_default(),
-            Some(_) | None => Vec::new(),
+            Some(state) => questions_with(backend, (run, state)).await,
+            None => Vec::new(),
         };
         let status = match &state {
             Some(state) => CurrentStatus::with_questions(backend, (run, state), &open, now).await,

@@ -9,7 +9,7 @@ use provost_harness::{Backend, BackendError, RunStatus, RunSummary};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::approvals::{may_ask, open_with};
+use crate::approvals::questions_with;
 use crate::{ApprovalQuestion, Wait, WaitLeft};
 
 /// Entries read at a time.
@@ -90,8 +90,7 @@ pub struct CurrentStatus {
 impl CurrentStatus {
     /// Reads it from the logs of the run, as of `now`. A log that can't be read hides nothing else.
     pub async fn read(backend: &dyn Backend, (run, state): (&RunSummary, &RunState), now: Timestamp) -> Self {
-        let open =
-            if may_ask(run) { open_with(backend, state).await.unwrap_or_default() } else { Vec::new() };
+        let open = questions_with(backend, (run, state)).await;
         Self::with_questions(backend, (run, state), &open, now).await
     }
 
