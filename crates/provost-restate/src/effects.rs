@@ -29,7 +29,7 @@ impl Effects {
     #[handler]
     async fn perform(&self, ctx: Context<'_>, order: Json<Order>) -> HandlerResult<()> {
         let order = order.into_inner();
-        let (of, run) = (order.of, order.of.id.actor.run());
+        let (of, due, run) = (order.of, order.due, order.of.id.actor.run());
         let leases = Arc::clone(&self.leases);
         let perform = || async move {
             let performed = match leases.get(run) {
@@ -40,6 +40,7 @@ impl Effects {
         };
         let performed = ctx.run(perform).name("effect").await?.into_inner();
         let key = run.to_string();
+        let lease = || self.leases.get(run).filter(|lease| lease.epoch() == Some(of.epoch));
         match performed {
             Performed::Result { event, moment } => {
                 let request = PostRequest { of: Some(of), ..PostRequest::new(of.id.actor, event, moment) };
@@ -47,7 +48,11 @@ impl Effects {
                 let request = ctx.request::<_, Json<Decided>>(target, Json(vec![request]));
                 let Decided { replies, entries } = request.call().await?.into_inner();
                 self.feeds.learn(run, entries);
-                replies.into_iter().for_each(|reply| self.decided(run, reply));
+                if let Some(failure) = replies.into_iter().find_map(|reply| failure(reply, run)) {
+                    // It stays in progress: the release says that it was begun.
+                    lease().inspect(|lease| lease.fail(failure));
+                    return Ok(());
+                }
             }
             Performed::Deferred => {
                 let target = RequestTarget::object(self.names.run(), key, "defer");
@@ -55,9 +60,7 @@ impl Effects {
             }
             Performed::Gone => {}
         }
-        if let Some(lease) = self.leases.get(run).filter(|lease| lease.epoch() == Some(of.epoch)) {
-            lease.finished(of.id);
-        }
+        lease().inspect(|lease| lease.finished(of.id, due));
         Ok(())
     }
 
@@ -101,13 +104,11 @@ impl Effects {
     }
 }
 
-impl Effects {
-    fn decided(&self, run: RunId, reply: Reply<PostDone>) {
-        let Some(lease) = self.leases.get(run) else { return };
-        match reply {
-            Reply::Done(_) => {}
-            Reply::Lost | Reply::Held(_) => lease.fail(BackendError::Conflict { actor: run.into() }),
-            Reply::Failed(failure) => lease.fail(failure.into()),
-        }
+/// Why an event isn't decided on, if it isn't.
+fn failure(reply: Reply<PostDone>, run: RunId) -> Option<BackendError> {
+    match reply {
+        Reply::Done(_) => None,
+        Reply::Lost | Reply::Held(_) => Some(BackendError::Conflict { actor: run.into() }),
+        Reply::Failed(failure) => Some(failure.into()),
     }
 }

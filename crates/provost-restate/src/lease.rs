@@ -354,11 +354,12 @@ impl Lease {
         }
     }
 
-    /// The event of an effect is decided on, or is no longer awaited.
-    pub(crate) fn finished(&self, id: EffectId) {
+    /// The event of an effect is decided on, or is no longer awaited; that of a timer for this `due`, or any.
+    pub(crate) fn finished(&self, id: EffectId, due: Option<Elapsed>) {
         let mut work = self.work();
         work.running.remove(&id);
-        work.timers.retain(|(_, timer)| *timer != id);
+        // The run may have set it again by now, for later.
+        work.timers.retain(|(at, timer)| *timer != id || due.is_some_and(|due| due != *at));
         work.done.push_back(id);
         if work.done.len() > DONE_MAX {
             work.done.pop_front();
@@ -393,7 +394,7 @@ impl Lease {
                 running.task.abort();
             }
         }
-        self.finished(id);
+        self.finished(id, None);
     }
 
     /// Drops all effects in progress, and returns them when they are gone.

@@ -355,7 +355,6 @@ async fn hand_over_open(
         let Some(open) = is_open else { continue };
         // The actor has its result.
         if open.held.is_some() {
-            open.deadline = None;
             continue;
         }
         found_in_state(id, &mut open.kind, at);

@@ -216,6 +216,8 @@ impl<'a> Step<'a> {
         let loaded = self.load(key).await?;
         if let Some(open) = loaded.open.get_mut(&seq).filter(|open| open.held.is_none()) {
             open.held = Some(event);
+            // However long the earlier ones take, it isn't late.
+            open.deadline = None;
             loaded.open_changed = true;
             loaded.log.version += 1;
             loaded.log_changed = true;
@@ -321,10 +323,10 @@ impl<'a> Step<'a> {
     async fn abort(&mut self, id: EffectId) -> Result<(), TerminalError> {
         let (epoch, is_held) = (self.head.epoch, self.head.owner.is_some());
         let Some(open) = self.open_to_change(id.actor).await?.get_mut(&id.seq) else { return Ok(()) };
+        // Also for the next holder, if this one leaves before it hears of it.
+        open.abort = true;
         if is_held && open.epoch == Some(epoch) {
             self.stops.push(Stop { of: EffectOf { id, epoch }, how: StopKind::Abort });
-        } else {
-            open.abort = true;
         }
         Ok(())
     }

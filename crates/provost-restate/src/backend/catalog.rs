@@ -47,7 +47,7 @@ impl RestateBackend {
         Ok(standings.into_iter().filter_map(|standing| summary(standing, &workers)).collect())
     }
 
-    /// Active runs that no living process holds and that this worker may take: those that were started first.
+    /// Active runs that no living process works on and that this worker may take: those that were started first.
     /// None if this process is no worker.
     ///
     /// # Errors
@@ -61,10 +61,12 @@ impl RestateBackend {
         let mut entries =
             self.indexed(&IndexQuery { phases, max: usize::MAX, ..IndexQuery::default() }).await?;
         entries.retain(|entry| entry.label.as_ref().is_none_or(|label| identity.serves.contains(label)));
-        entries.retain(|entry| entry.owner.as_ref() != Some(&identity.owner));
+        entries.retain(|entry| self.inner.leases.get(entry.run).is_none());
         let workers = self.workers_of(entries.iter()).await?;
         entries.retain(|entry| match &entry.owner {
             None => true,
+            // It has no lease on it: its release was lost.
+            Some(owner) if *owner == identity.owner => true,
             Some(owner) => !workers.get(&owner.worker).is_some_and(|standing| lives(owner, standing)),
         });
         Ok(entries.into_iter().rev().map(|entry| entry.run).take(max).collect())

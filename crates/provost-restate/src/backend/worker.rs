@@ -29,6 +29,8 @@ impl RestateBackend {
     async fn claim(&self, run: RunId, by: Owner) -> Result<Claimed, BackendError> {
         let standing = self.standing_of(run).await?;
         let over = match &standing.owner {
+            // A hold of this process without a lease: its release, or the answer to its claim, was lost.
+            Some(owner) if *owner == by => Some(standing.epoch),
             Some(owner) if self.is_alive(owner).await? => return Err(held(run, owner)),
             Some(_) => Some(standing.epoch),
             None => None,

@@ -18,8 +18,9 @@ use crate::wire::{Decided, EffectOf, IndexPhase, IndexPut, Order, Reply, RunRow}
 const LOG_TAIL_BYTES: usize = 32 << 10;
 /// The same of the run's order.
 const ORDER_TAIL_BYTES: usize = 4 << 10;
-/// How long a tool may take beyond its timeout before it counts as hung.
-const TOOL_GRACE_MS: u64 = 60_000;
+/// How long a tool may take beyond its timeout before it counts as hung: its programs are ended first, and what it has
+/// changed is pushed where files go by git, after what another agent pushes.
+const TOOL_GRACE_MS: u64 = 180_000;
 
 impl Step<'_> {
     /// Writes what has changed, and sends what follows from it.

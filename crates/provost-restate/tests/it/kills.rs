@@ -6,15 +6,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use provost_engine::RunEvent;
-use provost_event::{Entry, Outcome, SessionId, ToolEntry, ToolStatus};
+use provost_event::{Outcome, ToolStatus};
 use provost_harness::{Catalog as _, Log as _, Worker as _};
-use provost_restate::{BlobPlace, Engine, RestateBackend, WorkerEndpoint};
+use provost_restate::{BlobPlace, Engine, WorkerEndpoint};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Scripted, Server, connect, ended, engine, kinds, listening, log, run, soon, start, tools_run,
-    work_as_worker, worker,
+    Scripted, Server, connect, ended, engine, kinds, listening, log, run, soon, start, tool_statuses,
+    tools_run, until, work_as_worker, worker,
 };
 
 const TURNS: u32 = 5;
@@ -73,24 +73,6 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let reached = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    soon(what, reached).await;
-}
-
-async fn tool_statuses(backend: &RestateBackend, number: u64) -> Vec<ToolStatus> {
-    let log = log(backend, SessionId::root(run(number))).await;
-    let statuses = log.iter().filter_map(|record| match &record.entry {
-        Entry::Tool(ToolEntry::Finished(finished)) => Some(finished.status),
-        _ => None,
-    });
-    statuses.collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,28 +143,6 @@ async fn the_runs_of_a_worker_that_hangs_go_on_elsewhere() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!((log(&backend, run(1)).await.len(), tools_run(folder.path())), before);
     assert!(before.1.values().all(|count| *count == 1), "{:?}", before.1);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_effect_past_its_deadline_loses_its_run_to_the_next_holder() {
-    let Some(server) = Server::start().await else { return };
-    let folder = TempDir::new().unwrap();
-    std::fs::write(folder.path().join("hang"), "").unwrap();
-    let deadline = Duration::from_secs(3);
-    let engine = Engine { effect_deadline: deadline, ..engine(&server, folder.path()) };
-    let (backend, _worker) = worker(engine, "w").await;
-    let stop = CancellationToken::new();
-    let working = tokio::spawn(work_as_worker(backend.clone(), scripted(folder.path()), stop.clone()));
-    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
-    until("a tool hangs", || !folder.path().join("hang").exists()).await;
-    let hangs = Instant::now();
-    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
-    let took = hangs.elapsed();
-    eprintln!("a run has ended {took:?} after an effect with a deadline of {deadline:?} hung");
-    assert!(took < deadline + Duration::from_secs(10), "it took {took:?}");
-    assert_eq!(tool_statuses(&backend, 1).await.first(), Some(&ToolStatus::Unknown));
-    stop.cancel();
-    working.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -319,4 +279,23 @@ async fn a_run_that_no_worker_takes_can_be_cancelled() {
     assert_eq!(never_taken.tokens, 0, "its call wasn't begun");
     // A worker that comes later finds nothing to do.
     assert!(backend.waiting_runs(10).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_could_not_be_released_is_taken_again() {
+    let Some(mut server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    let executor = std::sync::Arc::new(scripted(folder.path()));
+    let guard = backend.serve(run(1), executor.clone(), CancellationToken::new()).await.unwrap();
+    assert!(backend.waiting_runs(10).await.unwrap().is_empty(), "it is worked on");
+    server.kill();
+    guard.release().await;
+    server.resume().await;
+    // For the engine its holder still lives.
+    assert!(soon("an answer", backend.holder(run(1))).await.unwrap().is_some());
+    assert_eq!(backend.waiting_runs(10).await.unwrap(), [run(1)]);
+    let _guard = backend.serve(run(1), executor, CancellationToken::new()).await.unwrap();
+    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
 }

@@ -19,16 +19,25 @@ fn scripted(folder: &TempDir) -> Scripted {
     Scripted { folder: folder.path().to_owned(), tool: "look", turns: 1, takes: std::time::Duration::ZERO }
 }
 
-struct Verbose(Scripted);
+struct Verbose {
+    text: usize,
+    answers: std::sync::atomic::AtomicUsize,
+    others: Scripted,
+}
+
+fn verbose(folder: &TempDir, text: usize) -> Arc<Verbose> {
+    Arc::new(Verbose { text, answers: std::sync::atomic::AtomicUsize::new(0), others: scripted(folder) })
+}
 
 #[async_trait::async_trait]
 impl Executor for Verbose {
     async fn run(&self, id: EffectId, effect: Effect, cancel: CancellationToken) -> Event {
         match effect {
             Effect::CallModel(_) => {
-                SessionEvent::Answered { seq: id.seq, answer: done("x".repeat(BYTES)) }.into()
+                self.answers.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                SessionEvent::Answered { seq: id.seq, answer: done("x".repeat(self.text)) }.into()
             }
-            other => self.0.run(id, other, cancel).await,
+            other => self.others.run(id, other, cancel).await,
         }
     }
 }
@@ -38,7 +47,7 @@ async fn an_answer_beyond_the_engines_limit_goes_by_the_blob_store() {
     let Some(server) = Server::start().await else { return };
     let folder = TempDir::new().unwrap();
     let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
-    let executor = Arc::new(Verbose(scripted(&folder)));
+    let executor = verbose(&folder, BYTES);
     let _guard = backend.serve(run(1), executor, CancellationToken::new()).await.unwrap();
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
     assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
@@ -89,8 +98,7 @@ async fn a_run_whose_answer_cannot_be_stored_says_so() {
     let blobs = folder.path().join("blobs");
     std::fs::remove_dir_all(&blobs).unwrap();
     std::fs::write(&blobs, "no folder").unwrap();
-    let guard =
-        backend.serve(run(1), Arc::new(Verbose(scripted(&folder))), CancellationToken::new()).await.unwrap();
+    let guard = backend.serve(run(1), verbose(&folder, BYTES), CancellationToken::new()).await.unwrap();
     let failed = guard.failed().await;
     assert!(matches!(&failed, BackendError::Storage { attempt: "store a large body", .. }), "{failed}");
     guard.release().await;
@@ -102,4 +110,30 @@ async fn a_run_whose_answer_cannot_be_stored_says_so() {
     let waits = backend.unheld(run(1)).await.unwrap();
     let label = Some("gpu".to_owned());
     assert_eq!(waits, Some(Unheld { label, failed: None }), "a worker has taken it since");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_cannot_be_recorded_is_not_asked_for_again_unsaid() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    let blobs = folder.path().join("blobs");
+    std::fs::remove_dir_all(&blobs).unwrap();
+    std::fs::write(&blobs, "no folder").unwrap();
+    // Small enough for a message of the engine, and more than the end of a log that it keeps itself.
+    let executor = verbose(&folder, 40 << 10);
+    for _ in 0..2 {
+        let guard = backend.serve(run(1), executor.clone(), CancellationToken::new()).await.unwrap();
+        let failed = guard.failed().await;
+        assert!(failed.to_string().contains("can't store a large body"), "{failed}");
+        guard.release().await;
+    }
+    std::fs::remove_file(&blobs).unwrap();
+    let _guard = backend.serve(run(1), executor.clone(), CancellationToken::new()).await.unwrap();
+    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
+    assert_eq!(executor.answers.load(std::sync::atomic::Ordering::Relaxed), 3);
+    let log = log(&backend, SessionId::root(run(1))).await;
+    let repeats = log.iter().filter(|record| record.entry.kind() == "retry").count();
+    assert_eq!(repeats, 2, "each further call is in the log");
 }

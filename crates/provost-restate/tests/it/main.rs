@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod conformance;
+mod deadlines;
 #[cfg(test)]
 mod follow;
 #[cfg(test)]

@@ -10,12 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use provost_event::{ActorKey, Entry, LifecycleEntry, Outcome, Record, RunId, Seq};
+use provost_event::{
+    ActorKey, Entry, LifecycleEntry, Outcome, Record, RunId, Seq, SessionId, ToolEntry, ToolStatus,
+};
 use provost_harness::{Log as _, SystemClock};
 use provost_restate::{BlobPlace, Engine, Listening, RestateBackend, RunningWorker, WorkerEndpoint};
 
 pub(crate) use counted::Counted;
-pub(crate) use scripted::{Scripted, done, start, tool_ran, tools_run, work_as_worker};
+pub(crate) use scripted::{
+    Scripted, calls, done, policy, start, start_with, tool_ran, tools_run, work_as_worker,
+};
 pub(crate) use server::Server;
 
 pub(crate) fn run(number: u64) -> RunId {
@@ -56,6 +60,26 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
         Ok(value) => value,
         Err(_) => panic!("waited in vain: {what}"),
     }
+}
+
+/// Waits for something that is looked at again and again.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let reached = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon(what, reached).await;
+}
+
+/// How the tool calls of a run's first agent have ended, in the log's order.
+pub(crate) async fn tool_statuses(backend: &RestateBackend, number: u64) -> Vec<ToolStatus> {
+    let log = log(backend, SessionId::root(run(number))).await;
+    let statuses = log.iter().filter_map(|record| match &record.entry {
+        Entry::Tool(ToolEntry::Finished(finished)) => Some(finished.status),
+        _ => None,
+    });
+    statuses.collect()
 }
 
 /// Waits for the end of `run`.

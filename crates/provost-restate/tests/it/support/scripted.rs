@@ -18,7 +18,7 @@ use provost_restate::RestateBackend;
 use tokio_util::sync::CancellationToken;
 
 /// A policy with a tool that may be repeated, `look`, and one that must not be, `once`.
-fn policy() -> RunPolicy {
+pub(crate) fn policy() -> RunPolicy {
     let tool = |name: &str, idempotent: bool| ToolSpec {
         access: Access::Reads,
         idempotent,
@@ -34,10 +34,14 @@ fn policy() -> RunPolicy {
 }
 
 pub(crate) fn start() -> RunEvent {
+    start_with(policy())
+}
+
+pub(crate) fn start_with(policy: RunPolicy) -> RunEvent {
     RunEvent::Start {
         goal: "a goal".to_owned(),
         images: Vec::new(),
-        policy: Box::new(policy()),
+        policy: Box::new(policy),
         baseline: None,
     }
 }
@@ -60,7 +64,7 @@ impl Executor for Scripted {
             Effect::CallModel(call) => {
                 tokio::time::sleep(self.takes).await;
                 let answer = if call.answers_before < self.turns {
-                    calls(self.tool, seq)
+                    calls(&[self.tool], seq)
                 } else {
                     done("Done.".to_owned())
                 };
@@ -109,14 +113,15 @@ pub(crate) fn done(text: String) -> Answer {
     answer(vec![Block::Text(text)], StopReason::EndTurn)
 }
 
-fn calls(tool: &str, seq: Seq) -> Answer {
-    let call = ToolCall {
-        id: format!("call-{seq}").as_str().into(),
-        name: tool.to_owned(),
+/// An answer that calls each of these tools.
+pub(crate) fn calls(tools: &[&str], seq: Seq) -> Answer {
+    let call = |(number, tool): (usize, &&str)| ToolCall {
+        id: format!("call-{seq}-{number}").as_str().into(),
+        name: (*tool).to_owned(),
         input: Json::parse(format!(r#"{{"at":{seq}}}"#)).expect("JSON"),
         malformed: None,
     };
-    answer(vec![Block::ToolCall(call)], StopReason::ToolUse)
+    answer(tools.iter().enumerate().map(call).map(Block::ToolCall).collect(), StopReason::ToolUse)
 }
 
 pub(crate) fn tool_ran(output: String) -> ToolResult {
