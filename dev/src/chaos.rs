@@ -7,12 +7,13 @@ mod fleet;
 mod verify;
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use cluster::{Cluster, Victim};
-use fleet::Fleet;
+use fleet::{Agents, Fleet};
 use xtask::shell::{built_provost, workspace};
 
 /// The shortest and the longest time between two kills, as parts of the time that is asked for.
@@ -25,14 +26,18 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What is asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Options {
+    /// The program, in place of a debug build of this tree.
+    program: Option<PathBuf>,
     /// How long processes are killed.
     pub(crate) length: Duration,
     /// What the moments and victims are drawn from.
     pub(crate) seed: u64,
-    /// Runs that are worked on at a time, with five agents each.
+    /// Runs that are worked on at a time.
     runs: usize,
+    /// Of each run.
+    agents: Agents,
     /// How long a model takes for an answer.
     model_takes: Duration,
     /// The time between two kills, on average.
@@ -43,15 +48,17 @@ impl Options {
     /// Of the command line.
     pub(crate) fn read(args: &[&str]) -> Result<Self> {
         let mut options = Self {
+            program: None,
             length: Duration::from_secs(5 * 60),
             seed: fastrand::u64(..),
             runs: 12,
+            agents: Agents { subs: 4 },
             model_takes: Duration::ZERO,
             kill_every: Duration::from_secs(5),
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
-            let of = || format!("{arg} needs a number");
+            let of = || format!("{arg} needs a value that fits");
             let mut value = || args.next().with_context(of);
             let mut time = |unit: f64, at_most: f64| -> Result<Duration> {
                 let value: f64 = value()?.parse().with_context(of)?;
@@ -62,11 +69,13 @@ impl Options {
                 "--minutes" => options.length = time(60.0, 600.0)?,
                 "--model-seconds" => options.model_takes = time(1.0, 600.0)?,
                 "--kill-every-seconds" => options.kill_every = time(1.0, 600.0)?,
+                "--program" => options.program = Some(value()?.into()),
+                "--sub-agents" => options.agents.subs = value()?.parse().with_context(of)?,
                 "--runs" => options.runs = value()?.parse().with_context(of)?,
                 "--seed" => options.seed = value()?.parse().with_context(of)?,
                 other => bail!(
-                    "`{other}` isn't known; there are --minutes M, --runs N, --model-seconds S, \
-                     --kill-every-seconds S and --seed SEED"
+                    "`{other}` isn't known; there are --minutes M, --seed SEED, --runs N, \
+                     --sub-agents N, --model-seconds S, --kill-every-seconds S and --program PATH"
                 ),
             }
         }
@@ -75,6 +84,8 @@ impl Options {
             "--minutes and --kill-every-seconds are above 0"
         );
         ensure!((1..=1000).contains(&options.runs), "--runs: from 1 to 1000, not {}", options.runs);
+        let subs = options.agents.subs;
+        ensure!((1..=50).contains(&subs), "--sub-agents: from 1 to 50, not {subs}");
         Ok(options)
     }
 
@@ -91,23 +102,26 @@ struct Tally {
 }
 
 /// Runs it.
-pub(crate) fn run(options: Options) -> Result<()> {
-    let built = built_provost(&[])?;
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => built_provost(&[])?,
+    };
     let folder = workspace().join("target").join("chaos");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
     // What starts again is the same program, whatever is built in the meantime.
-    let program = folder.join("provost").with_extension(std::env::consts::EXE_EXTENSION);
-    fs::copy(built, &program)?;
-    let cluster = Cluster::new(&program, &folder, 3)?;
+    let copy = folder.join("provost").with_extension(std::env::consts::EXE_EXTENSION);
+    fs::copy(&program, &copy).with_context(|| format!("{} can't be copied", program.display()))?;
+    let cluster = Cluster::new(&copy, &folder, 3)?;
     let Some(cluster) = cluster else {
         println!("skipped: the engine's server isn't installed: `cargo xtask restate-server` installs it");
         return Ok(());
     };
-    let mut fleet = Fleet::new(&cluster, &folder, options.model_takes);
-    let played = play(options, &cluster, &mut fleet);
+    let mut fleet = Fleet::new(&cluster, &folder, options.agents, options.model_takes);
+    let played = play(&options, &cluster, &mut fleet);
     // Whatever came of it, nothing is left running.
     let down = cluster.down();
     let tally =
@@ -125,7 +139,7 @@ pub(crate) fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally> {
+fn play(options: &Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally> {
     cluster.up()?;
     let mut random = fastrand::Rng::with_seed(options.seed);
     let mut tally = Tally::default();
@@ -149,7 +163,7 @@ fn play(options: Options, cluster: &Cluster, fleet: &mut Fleet) -> Result<Tally>
         std::thread::sleep(PAUSE);
     }
     cluster.up()?;
-    let calls = u32::try_from(fleet::CALLS_IN_A_ROW)?;
+    let calls = u32::try_from(options.agents.calls_in_a_row())?;
     let until = Instant::now() + END_WITHIN + options.model_takes * calls * 2;
     while !fleet.is_done() {
         ensure!(Instant::now() < until, "these runs haven't ended: {}", fleet.left());

@@ -21,7 +21,7 @@ fn main() -> Result<()> {
         [approval_latency::WORKER, folder, times] => {
             approval_latency::work(Path::new(folder), times.parse()?)
         }
-        ["chaos", rest @ ..] => chaos::run(chaos::Options::read(rest)?),
+        ["chaos", rest @ ..] => chaos::run(&chaos::Options::read(rest)?),
         ["kill-loop"] => kill_loop::run(100),
         ["kill-loop", times] => kill_loop::run(times.parse()?),
         ["kill-matrix", rest @ ..] => kill_matrix::run(rest),

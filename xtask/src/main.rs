@@ -22,11 +22,12 @@ cargo xtask COMMAND
 
   approval-latency [N]
                     how soon an approval from another process is acted on: median and 99th percentile of N (default 200)
-  chaos [--minutes M] [--seed SEED] [--runs N] [--model-seconds S] [--kill-every-seconds S]
+  chaos [--minutes M] [--seed SEED] [--runs N] [--sub-agents N] [--model-seconds S] [--kill-every-seconds S] [--program PATH]
                     kill -9 nodes and workers of a cluster on this machine for M minutes (default 5) while N runs (default 12)
-                    of five agents work on it, check that each ends once, no entry is lost or doubled, no limit passed,
-                    nothing done twice unsaid; a model takes S seconds for an answer (default 0), and a process is killed
-                    every S seconds (default 5, at random between 0.4 and 1.6 times that)
+                    work on it, each with N sub-agents (default 4), half of which and one more at a time; check that each run
+                    ends once, no entry is lost or doubled, no limit passed, nothing done twice unsaid; a model takes S
+                    seconds for an answer (default 0), and a process is killed every S seconds (default 5, at random between
+                    0.4 and 1.6 times that); PATH is a `provost` to try in place of a debug build
   kill-loop [N]     kill -9 a run at N random moments (default 100), resume it each time, check its log
   kill-matrix [--scenario NAME] [--every K] [--on-engine]
                     kill -9 runs before and after every transaction of theirs, resume each, check its log; with --on-engine

@@ -11,24 +11,36 @@ use super::verify::{Checked, Crowd, check};
 
 /// Steps of each agent, each with an effect that can be counted afterwards.
 pub(super) const STEPS: usize = 4;
-/// Sub-agents of each run, of which not all may work at a time.
-pub(super) const SUB_AGENTS: usize = 4;
-/// Agents of a run that may work at a time.
-pub(super) const AGENTS_MAX: usize = 3;
 /// Tokens of a run, more than it takes.
 pub(super) const TOKENS_MAX: u64 = 2_000_000;
 
-/// Model calls of a run that follow on one another: that of the first agent for the others, those of the others, which take
-/// turns where not all may work at a time, and its own.
-pub(super) const CALLS_IN_A_ROW: usize = 1 + (STEPS + 1) * (SUB_AGENTS.div_ceil(AGENTS_MAX) + 1);
-
 /// How often a run that a crash loop has suspended is resumed.
 const RESUMES_MAX: u32 = 50;
+
+/// The agents of a run: the first one, and those that it asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Agents {
+    pub(super) subs: usize,
+}
+
+impl Agents {
+    /// How many of those asked for may work at a time: not all of them, so that some wait for their turn.
+    pub(super) fn at_a_time(self) -> usize {
+        self.subs / 2 + 1
+    }
+
+    /// Model calls that follow on one another: that of the first agent for the others, those of the others in turns, and
+    /// its own.
+    pub(super) fn calls_in_a_row(self) -> usize {
+        1 + (STEPS + 1) * (self.subs.div_ceil(self.at_a_time()) + 1)
+    }
+}
 
 /// All runs, those that have ended and were checked included.
 pub(super) struct Fleet<'a> {
     cluster: &'a Cluster,
     folder: PathBuf,
+    agents: Agents,
     model_takes: Duration,
     started: usize,
     open: Vec<Work>,
@@ -49,9 +61,17 @@ impl Work {
 }
 
 impl<'a> Fleet<'a> {
-    pub(super) fn new(cluster: &'a Cluster, folder: &Path, model_takes: Duration) -> Self {
+    pub(super) fn new(cluster: &'a Cluster, folder: &Path, agents: Agents, model_takes: Duration) -> Self {
         let folder = folder.join("work");
-        Self { cluster, folder, model_takes, started: 0, open: Vec::new(), checked: Checked::default() }
+        Self {
+            cluster,
+            folder,
+            agents,
+            model_takes,
+            started: 0,
+            open: Vec::new(),
+            checked: Checked::default(),
+        }
     }
 
     /// Starts a run if fewer than `wanted` are open.
@@ -62,8 +82,8 @@ impl<'a> Fleet<'a> {
         self.started += 1;
         let folder = self.folder.join(self.started.to_string());
         fs::create_dir_all(&folder)?;
-        fs::write(folder.join("agent.yaml"), script(self.model_takes))?;
-        fs::write(folder.join("provost.toml"), settings())?;
+        fs::write(folder.join("agent.yaml"), script(self.agents, self.model_takes))?;
+        fs::write(folder.join("provost.toml"), settings(self.agents))?;
         let args = ["run", "--detach", "Keep the ledger."];
         let mut command = self.cluster.provost(&args);
         let run = said(&args, command.current_dir(&folder).output()?).context("a run isn't started")?;
@@ -79,7 +99,7 @@ impl<'a> Fleet<'a> {
             match status_of(&listed, &work.run)?.as_str() {
                 "completed" => {
                     let lines = self.cluster.must(&["logs", &work.run, "--json"])?;
-                    let checked = check(&lines, &work.folder);
+                    let checked = check(&lines, &work.folder, self.agents);
                     if checked.is_err() {
                         fs::write(work.folder.join("log.jsonl"), &lines)?;
                     }
@@ -133,23 +153,24 @@ fn status_of(listed: &str, run: &str) -> Result<String> {
     anyhow::bail!("run {run} isn't listed")
 }
 
-fn settings() -> String {
+fn settings(agents: Agents) -> String {
     format!(
-        "[agent]\nmodel = \"script:agent.yaml\"\n\n[budget]\ntokens = {TOKENS_MAX}\n\n[spawn]\nmax_agents = {AGENTS_MAX}\n"
+        "[agent]\nmodel = \"script:agent.yaml\"\n\n[budget]\ntokens = {TOKENS_MAX}\n\n[spawn]\nmax_agents = {}\n",
+        agents.at_a_time()
     )
 }
 
 /// The first agent asks for the others at once, each of which writes a line at each step, and then writes its own.
-fn script(model_takes: Duration) -> String {
+fn script(agents: Agents, model_takes: Duration) -> String {
     let mut text = format!("delay_ms: {}\nanswers:\n  - tools:\n", model_takes.as_millis());
-    for number in 0..SUB_AGENTS {
+    for number in 0..agents.subs {
         text.push_str(&format!("      - spawn_agent: {{ goal: 'Write as writer-{number}.' }}\n"));
     }
     text.push_str(&steps("root", "  "));
     text.push_str("agents:\n");
-    for number in 0..SUB_AGENTS {
+    for number in 0..agents.subs {
         text.push_str(&format!(
-            "  - goal: writer-{number}\n    answers:\n{}",
+            "  - goal: writer-{number}.\n    answers:\n{}",
             steps(&format!("writer-{number}"), "      ")
         ));
     }

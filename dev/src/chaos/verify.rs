@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::fleet::{AGENTS_MAX, STEPS, SUB_AGENTS, TOKENS_MAX};
+use super::fleet::{Agents, STEPS, TOKENS_MAX};
 use crate::log_check;
 
 /// The counts of runs that were checked.
@@ -66,20 +66,20 @@ impl Checked {
 }
 
 /// Checks the entries of a run, a line of JSON each, and what it did in its folder.
-pub(super) fn check(lines: &str, folder: &Path) -> Result<Checked> {
+pub(super) fn check(lines: &str, folder: &Path, agents: Agents) -> Result<Checked> {
     let lines = lines.lines().map(str::to_owned).collect::<Vec<_>>();
     let logs = log_check::check(&lines)?;
     let mut changes = Vec::new();
-    let agents = headcount(&lines, &mut changes)?;
-    ensure!(agents == SUB_AGENTS, "{agents} sub-agents were started");
-    ensure!(logs.calls == SUB_AGENTS + (SUB_AGENTS + 1) * STEPS * 2, "{} calls", logs.calls);
+    let started = headcount(&lines, agents, &mut changes)?;
+    ensure!(started == agents.subs, "{started} sub-agents were started");
+    ensure!(logs.calls == agents.subs + (agents.subs + 1) * STEPS * 2, "{} calls", logs.calls);
     budget(&lines)?;
-    effects(folder, logs.unknown)?;
-    Ok(Checked { runs: 1, agents: agents + 1, entries: lines.len(), unknown: logs.unknown, changes })
+    effects(folder, agents, logs.unknown)?;
+    Ok(Checked { runs: 1, agents: started + 1, entries: lines.len(), unknown: logs.unknown, changes })
 }
 
 /// The number of sub-agents; those at work at a time never were more than allowed.
-fn headcount(lines: &[String], changes: &mut Vec<HeadcountChange>) -> Result<usize> {
+fn headcount(lines: &[String], agents: Agents, changes: &mut Vec<HeadcountChange>) -> Result<usize> {
     let mut working = HashSet::new();
     let mut all = HashSet::new();
     let mut times = Vec::new();
@@ -94,7 +94,11 @@ fn headcount(lines: &[String], changes: &mut Vec<HeadcountChange>) -> Result<usi
                 working.insert(agent.clone());
                 all.insert(agent);
                 // The first one holds a slot too, unless it waits for them.
-                ensure!(working.len() <= AGENTS_MAX, "{} agents work at a time: {line}", working.len());
+                ensure!(
+                    working.len() <= agents.at_a_time(),
+                    "{} agents work at a time: {line}",
+                    working.len()
+                );
             }
             (Some("agent_finished" | "agent_suspended"), Some(agent)) => _ = working.remove(&agent),
             _ => {}
@@ -127,9 +131,9 @@ fn budget(lines: &[String]) -> Result<()> {
 }
 
 /// Each effect happened once; one that is unknown in the log may not have happened.
-fn effects(folder: &Path, unknown: usize) -> Result<()> {
+fn effects(folder: &Path, agents: Agents, unknown: usize) -> Result<()> {
     let text = fs::read_to_string(folder.join("effects.txt")).unwrap_or_default();
-    let writers = (0..SUB_AGENTS).map(|number| format!("writer-{number}")).chain(["root".to_owned()]);
+    let writers = (0..agents.subs).map(|number| format!("writer-{number}")).chain(["root".to_owned()]);
     let mut missing = 0;
     for writer in writers {
         for step in 0..STEPS {
