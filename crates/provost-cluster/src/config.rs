@@ -20,13 +20,8 @@ pub(crate) struct NodeFiles<'a> {
 }
 
 /// The text of the file for `node` of `cluster`. Replication is that of a majority, so that of three nodes one may be
-/// gone. Snapshots are written to the bucket `snapshots`, if any.
-pub(crate) fn node_config(
-    cluster: &ClusterPlan,
-    node: &NodePlan,
-    files: &NodeFiles<'_>,
-    snapshots: Option<&str>,
-) -> String {
+/// gone.
+pub(crate) fn node_config(cluster: &ClusterPlan, node: &NodePlan, files: &NodeFiles<'_>) -> String {
     let text = |text: &str| format!("{text:?}");
     let path = |path: &Path| text(&path.to_string_lossy());
     let addresses = cluster
@@ -36,7 +31,7 @@ pub(crate) fn node_config(
         .collect::<Vec<_>>();
     let is_first = cluster.nodes.first() == Some(node);
     let effect_max = EFFECT_MAX.as_secs() + 60 * 60;
-    let snapshots = snapshots.map_or(String::new(), |bucket| {
+    let snapshots = cluster.snapshots.as_deref().map_or(String::new(), |bucket| {
         format!(
             "\n[worker.snapshots]\ndestination = {}\nsnapshot-interval-num-records = 10000\n",
             text(bucket)

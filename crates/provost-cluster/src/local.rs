@@ -38,7 +38,8 @@ pub struct UpRequest<'a> {
     pub server: &'a Path,
     /// The environment of the nodes: what they need for `snapshots`.
     pub env: Vec<(OsString, OsString)>,
-    /// A bucket for snapshots, `s3://BUCKET/PREFIX`. Without one the nodes keep their whole log.
+    /// A bucket for snapshots, `s3://BUCKET/PREFIX`; `None`: the one that it has, if any. Without one the nodes keep their
+    /// whole log. Nodes that run already keep theirs until they start again.
     pub snapshots: Option<String>,
     /// The workers' program.
     pub worker: WorkerProgram,
@@ -171,14 +172,19 @@ impl LocalCluster {
         let _lock = self.folder.lock()?;
         let mut plan = self.plan_for(request)?;
         let mut started = Vec::new();
-        for node in &plan.nodes {
-            if self.node(&node.name).is_none() {
-                progress(Progress::Starting(node.name.clone()));
-                self.start_node(&plan, node, request).await?;
-                started.push(node.name.clone());
+        loop {
+            for node in &plan.nodes {
+                if self.node(&node.name).is_none() {
+                    progress(Progress::Starting(node.name.clone()));
+                    self.start_node(&plan, node, request).await?;
+                    started.push(node.name.clone());
+                }
+            }
+            let ready = self.ready(plan.nodes.iter().map(|node| Awaited::node(node, self)).collect()).await;
+            if !was_ending(&ready, &started) {
+                break ready?;
             }
         }
-        self.ready(plan.nodes.iter().map(|node| Awaited::node(node, self)).collect()).await?;
         progress(Progress::Ready(Role::Node));
         if !plan.provisioned {
             plan.provisioned = true;
@@ -187,14 +193,20 @@ impl LocalCluster {
         if let Some(workers) = request.workers {
             self.end_surplus(&mut plan, workers).await?;
         }
-        for worker in &plan.workers {
-            if self.worker(&worker.name).is_none() {
-                progress(Progress::Starting(worker.name.clone()));
-                self.start_worker(&plan, worker, &request.worker).await?;
-                started.push(worker.name.clone());
+        loop {
+            for worker in &plan.workers {
+                if self.worker(&worker.name).is_none() {
+                    progress(Progress::Starting(worker.name.clone()));
+                    self.start_worker(&plan, worker, &request.worker).await?;
+                    started.push(worker.name.clone());
+                }
+            }
+            let workers = plan.workers.iter().map(|worker| Awaited::worker(worker, self));
+            let ready = self.ready(workers.collect()).await;
+            if !was_ending(&ready, &started) {
+                break ready?;
             }
         }
-        self.ready(plan.workers.iter().map(|worker| Awaited::worker(worker, self)).collect()).await?;
         progress(Progress::Ready(Role::Worker));
         Ok(Started { plan, started })
     }
@@ -318,12 +330,16 @@ impl LocalCluster {
                     name: format!("provost-{:08x}", fastrand::u32(..)),
                     identity_key: key.public,
                     provisioned: false,
+                    snapshots: None,
                     nodes: Vec::new(),
                     shared: 0,
                     workers: Vec::new(),
                 }
             }
         };
+        if request.snapshots.is_some() {
+            plan.snapshots.clone_from(&request.snapshots);
+        }
         let mut ports = FreePorts::besides(plan.ports());
         if plan.shared == 0 {
             plan.shared = ports.take()?;
@@ -367,7 +383,7 @@ impl LocalCluster {
         ports::free(&node.name, &node.ports()).await?;
         let (data, identity) = (self.folder.0.join("data"), self.folder.identity());
         let files = NodeFiles { data: &data, identity: &identity };
-        let text = node_config(plan, node, &files, request.snapshots.as_deref());
+        let text = node_config(plan, node, &files);
         self.folder.replace(&ClusterFolder::config_name(&node.name), &text)?;
         let launch = Launch {
             program: request.server.into(),
@@ -477,6 +493,11 @@ impl Awaited {
         }
         true
     }
+}
+
+/// Whether a member that seemed to run was only about to end: killed a moment ago, say.
+fn was_ending(ready: &Result<(), ClusterError>, started: &[String]) -> bool {
+    matches!(ready, Err(ClusterError::Died { member, .. }) if !started.contains(member))
 }
 
 fn start(member: &str, launch: &Launch<IntoFile>) -> Result<(), ClusterError> {

@@ -16,6 +16,9 @@ pub struct ClusterPlan {
     pub identity_key: String,
     /// Whether all nodes have been ready once.
     pub provisioned: bool,
+    /// The bucket that the nodes write snapshots to, `s3://BUCKET/PREFIX`, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<String>,
     /// The engine's nodes.
     pub nodes: Vec<NodePlan>,
     /// The port that all workers listen on together, for decisions.

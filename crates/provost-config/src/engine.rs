@@ -115,7 +115,7 @@ pub fn engine_label(label: String) -> Result<String, String> {
 pub struct EngineSettings {
     /// Where it is; unset: runs are kept on this machine.
     pub url: Option<EngineUrl>,
-    /// Its admin API; unset: port 9070 of the first host.
+    /// Its admin API; unset: port 9070 of each host.
     pub admin_url: Option<String>,
     /// The variable with the public key that its requests to workers are signed for.
     pub identity_key_env: Option<String>,
@@ -138,6 +138,9 @@ pub struct EngineSettings {
     pub server: Option<PathBuf>,
 }
 
+/// In place of a remote: files stay where they are.
+const NO_REMOTE: &str = "none";
+
 /// The settings of `[engine]`. They say who gets what agents read and write, and which program is run, so that a project's
 /// file may set none of them.
 pub(crate) const ENGINE: &[Setting<Settings>] = &[
@@ -155,10 +158,13 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
     },
     Setting {
         kind: Kind::Address(|s, address| s.engine.admin_url = Some(address)),
-        default: SettingDefault::Unset("port 9070 of the first host of `url`"),
+        default: SettingDefault::Unset(
+            "port 9070 of each host of `url`, of which the first that answers is asked",
+        ),
         example: r#""http://10.0.0.4:9070""#,
-        words: "The engine's admin API: workers announce themselves there, and running effects are stopped by it. \
-                It has no login of its own: let only workers and operators reach it.",
+        words: "The engine's admin API: workers register there, and running effects are stopped by it. One address is that of one \
+                node: leave it unset where the engine has several. It has no login of its own: let only workers and operators \
+                reach it.",
         ..engine("admin_url")
     },
     Setting {
@@ -186,8 +192,8 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
             "a folder in the state folder of this machine, which is right for one machine only",
         ),
         example: r#""/srv/provost/blobs""#,
-        words: "Where bodies of more than 256 KiB are kept: a folder that all workers and clients have at this \
-                path, or a bucket of an object store, s3://BUCKET/PREFIX.",
+        words: "Where all but the last part of each log is kept, and bodies of more than 256 KiB: a folder that all workers and \
+                clients have at this path, or a bucket of an object store, s3://BUCKET/PREFIX.",
         ..engine("blobs")
     },
     Setting {
@@ -237,11 +243,9 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Checked(|s, remote| {
             if remote.starts_with('-') || remote.contains(char::is_whitespace) {
-                return Err(format!(
-                    "must be the name of a remote or an address, or empty for none (is `{remote}`)"
-                ));
+                return Err(format!("must be the name of a remote or an address, or `none` (is `{remote}`)"));
             }
-            s.engine.git_remote = Some(remote).filter(|remote| !remote.is_empty());
+            s.engine.git_remote = Some(remote).filter(|remote| remote != NO_REMOTE);
             Ok(())
         }),
         default: SettingDefault::Unset(
@@ -250,7 +254,7 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
         example: r#""origin""#,
         words: "The git repository by which any worker gets a run's files: the name of a remote of the project, or an address. A \
                 run begins with the project's last commit; each agent's worktree is pushed to refs/provost-worktrees/ there after each \
-                call that changes it, and to a branch provost/RUN-N when the agent is done.",
+                call that changes it, and to a branch provost/RUN-N when the agent is done. `none` for none, also where a file names one.",
         ..engine("git_remote")
     },
     Setting {

@@ -238,10 +238,12 @@ pub fn setting_variables(named: &Named) -> Vec<String> {
 /// A misspelt limit in a variable must not be no limit at all.
 fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
     let known = setting_variables(&loading.settings.named);
+    let mut named = loading.variables_named.clone();
+    named.extend(loading.settings.named.mcp.values().flat_map(super::mcp::McpTable::variables));
     let sections =
         SECTIONS.iter().map(|(section, _)| *section).chain([PROVIDERS, MODELS, MCP]).map(str::to_uppercase);
     let prefixes = sections.map(|section| format!("PROVOST_{section}_")).collect::<Vec<_>>();
-    for name in variables.keys().filter(|name| !known.contains(name)) {
+    for name in variables.keys().filter(|name| !known.contains(name) && !named.contains(*name)) {
         if !prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             continue;
         }
@@ -275,6 +277,39 @@ mod tests {
         let folders = Folders { user_file: folder.join("user.toml"), state: folder.join("state") };
         let variables = BTreeMap::from([("PROVOST_BUDGET_TOKENS".to_owned(), "7000".to_owned())]);
         load_in(&Request::new(Scope::Project, folder, &variables, AvailableTools::default()), &folders)
+    }
+
+    #[test]
+    fn a_variable_that_a_setting_names_for_a_secret_may_have_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[engine]\nidentity_key_env = \"PROVOST_ENGINE_KEY\"\n\
+                    [providers.mine]\nbase_url = \"http://127.0.0.1:1\"\napi_key_env = \"PROVOST_MODELS_KEY\"\n\
+                    [mcp.issues]\nurl = \"http://127.0.0.1:2\"\nheaders_env = { Authorization = \"PROVOST_MCP_LOGIN\" }\n";
+        std::fs::write(folder.path().join("user.toml"), text).unwrap();
+        let names = ["PROVOST_ENGINE_KEY", "PROVOST_MODELS_KEY", "PROVOST_MCP_LOGIN", "PROVOST_ENGINE_KYE"];
+        let variables = BTreeMap::from(names.map(|name| (name.to_owned(), "secret".to_owned())));
+        let folders =
+            Folders { user_file: folder.path().join("user.toml"), state: folder.path().join("state") };
+        let request = Request::new(Scope::User, folder.path(), &variables, AvailableTools::default());
+        let problems = load_in(&request, &folders).settled().map(drop).unwrap_err().to_string();
+        assert_eq!(
+            problems,
+            "PROVOST_ENGINE_KYE: there is no such setting; did you mean PROVOST_ENGINE_URL?"
+        );
+    }
+
+    #[test]
+    fn a_variable_has_one_run_without_the_remote_that_a_file_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let user_file = folder.path().join("user.toml");
+        std::fs::write(&user_file, "[engine]\ngit_remote = \"origin\"\n").unwrap();
+        let folders = Folders { user_file, state: folder.path().join("state") };
+        let remote = |value: &str| {
+            let variables = BTreeMap::from([("PROVOST_ENGINE_GIT_REMOTE".to_owned(), value.to_owned())]);
+            let request = Request::new(Scope::User, folder.path(), &variables, AvailableTools::default());
+            load_in(&request, &folders).settings.engine.git_remote
+        };
+        assert_eq!((remote("none"), remote("")), (None, Some("origin".to_owned())));
     }
 
     #[test]

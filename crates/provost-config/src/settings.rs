@@ -1,6 +1,6 @@
 //! What is set, where each value was given, and what is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use provost_event::{Budget, Effort, Limits, SpawnBudget};
@@ -212,6 +212,8 @@ pub struct Loading {
     pub skipped: Vec<String>,
     /// What of other programs' files could be imported and isn't.
     pub notices: Vec<String>,
+    /// Variables that settings name, for a secret's value: they may have any name.
+    pub(crate) variables_named: BTreeSet<String>,
     /// What of imported files needs the user's consent, besides hooks.
     pub(crate) imported_requests: Vec<ImportedRequest>,
     /// What is wrong.
@@ -232,6 +234,7 @@ impl Loading {
             notices: Vec::new(),
             imported_requests: Vec::new(),
             problems: Vec::new(),
+            variables_named: BTreeSet::new(),
         };
         for setting in table::settings() {
             if let Some(shown) = setting.take_default(&mut loading.settings) {
@@ -245,6 +248,7 @@ impl Loading {
     pub(crate) fn take(&mut self, setting: &Setting<Settings>, raw: Raw<'_>, source: Source) {
         match setting.take(&mut self.settings, raw) {
             Ok(()) => {
+                self.variables_named.extend(setting.variable_named(raw));
                 if setting.is_list() {
                     self.items.push((setting.key(), Given { shown: raw.shown(), source }));
                 } else {
@@ -276,6 +280,7 @@ impl Loading {
         let table = T::all(&mut self.settings.named).entry(name.to_owned()).or_default();
         match field.take(table, raw) {
             Ok(()) => {
+                self.variables_named.extend(field.variable_named(raw));
                 self.given.insert(key, Given { shown: without_password(&raw.shown()), source });
             }
             Err(what) => {

@@ -50,6 +50,11 @@ impl<T> Setting<T> {
         }
         Ok(())
     }
+
+    /// The environment variable that `raw` names, if this setting is the name of one.
+    pub(crate) fn variable_named(&self, raw: Raw<'_>) -> Option<String> {
+        matches!(self.kind, Kind::Variable(_)).then(|| raw.shown())
+    }
 }
 
 impl Raw<'_> {

@@ -193,14 +193,19 @@ impl EngineSetup {
 
     /// The label of this machine.
     fn host(&self) -> Result<String, Refusal> {
-        if let Some(host) = &self.settings.host {
-            return Ok(host.clone());
-        }
-        let unfit =
-            |why: String| Refusal::new(format!("this machine's name is no label: {why}"), "set engine.host");
-        let name = std::fs::read_to_string(HOST_NAME).map_err(|error| unfit(error.to_string()))?;
-        engine_label(name.trim().to_owned()).map_err(unfit)
+        self.settings.host.clone().map_or_else(host_name, Ok)
     }
+}
+
+/// The name of this machine, as a label.
+///
+/// # Errors
+/// When it has none that can be one.
+pub fn host_name() -> Result<String, Refusal> {
+    let unfit =
+        |why: String| Refusal::new(format!("this machine's name is no label: {why}"), "set engine.host");
+    let name = std::fs::read_to_string(HOST_NAME).map_err(|error| unfit(error.to_string()))?;
+    engine_label(name.trim().to_owned()).map_err(unfit)
 }
 
 /// The cluster on this machine.

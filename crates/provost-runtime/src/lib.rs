@@ -43,7 +43,8 @@ pub use choose::{Choosing, Chosen, Wanted, choose_model, retiring, words};
 pub use context::{Programs, RunContext, power};
 pub use default_limit::{UNPRICED_REMEDY, default_limit, unpriced_beside_priced, unpriced_in_words};
 pub use engine::{
-    EngineConnection, EngineWorker, Listening, RunningWorker, WorkerEndpoint, WorkerNotice, shared_listener,
+    EngineConnection, EngineWorker, Listening, RunningWorker, WorkerEndpoint, WorkerNotice, host_name,
+    shared_listener,
 };
 pub use error::{Notice, Refusal, RuntimeError};
 pub use external::{

@@ -20,7 +20,7 @@ pub(crate) struct WorkerArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
     /// A further address that the workers of one build share: on one machine they may all listen there, else a load
-    /// balancer stands before them. Without it, decisions wait while the worker that came last is gone.
+    /// balancer is in front of them. Without it, decisions wait while the worker that registered last is gone.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) shared: Option<SocketAddr>,
     /// The address by which the engine reaches that one [default: the one of --shared].
@@ -29,14 +29,13 @@ pub(crate) struct WorkerArgs {
     /// Where /live and /ready answer.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9081")]
     pub(crate) health: SocketAddr,
-    /// Its name among the workers of the engine, the same after a restart [default: the label of this machine and the port of
-    /// --listen].
+    /// Its name among the workers of the engine, the same after a restart [default: the host name and the port of --listen].
     #[arg(long, value_name = "NAME", value_parser = label)]
     pub(crate) name: Option<String>,
     /// Runs that it works on at a time, from 1 to 10000.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
-    /// How long running model and tool calls may take to end once it is to leave, such as 10m; the others wait for the
+    /// How long running model and tool calls may take to end once it is told to stop, such as 10m; the others wait for the
     /// next worker.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration)]
     pub(crate) drain: Duration,
@@ -46,7 +45,7 @@ pub(crate) struct WorkerArgs {
 }
 
 const WORKER_HELP: &str = "It takes runs from the engine of --engine or engine.url, and works on them with the models, keys and \
-settings of this machine. Ctrl-C or SIGTERM has it leave: it takes nothing new and lets running calls end, then other workers \
+settings of this machine. Ctrl-C or SIGTERM drains it: it takes nothing new and lets running calls end, then other workers \
 go on with its runs; a second one ends it at once. See docs/cluster.md.";
 
 fn label(text: &str) -> Result<String, String> {
@@ -59,7 +58,7 @@ pub(crate) enum ClusterCommand {
     Up(ClusterUpArgs),
     /// Ends the engine and its workers. Runs and their data are kept for the next `up`.
     Down(ClusterDownArgs),
-    /// Shows the nodes and workers of the engine.
+    /// Shows the nodes and workers of the cluster on this machine.
     Status(ClusterStatusArgs),
     /// Installs the engine's server with npm, for this user.
     Install(ClusterInstallArgs),
@@ -68,14 +67,14 @@ pub(crate) enum ClusterCommand {
 #[derive(Debug, Args)]
 #[command(after_help = UP_HELP)]
 pub(crate) struct ClusterUpArgs {
-    /// Nodes of the engine: 1, or 3 so that one may be gone. A cluster keeps its number [default: that number, or 1].
+    /// Nodes of the engine, from 1 to 7: of 3 or 4 one may be gone, of 1 or 2 none. A cluster keeps its number [default: that number, or 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=7))]
     pub(crate) nodes: Option<u32>,
     /// Workers [default: as many as it has, or 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     pub(crate) workers: Option<u32>,
     /// A bucket that the nodes write snapshots to, such as s3://bucket/prefix; the AWS_… variables say how it is reached.
-    /// Without one they keep their whole log.
+    /// Without one they keep their whole log. A cluster keeps it [default: that bucket, or none].
     #[arg(long, value_name = "URL")]
     pub(crate) snapshots: Option<String>,
 }

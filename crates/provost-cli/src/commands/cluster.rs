@@ -52,12 +52,15 @@ async fn up(
     variables: &Variables,
 ) -> anyhow::Result<Exit> {
     let server = server_program(place, server, variables)?;
+    let cluster = place.cluster();
+    let known = cluster.plan().map_err(refusal)?.and_then(|plan| plan.snapshots);
+    let snapshots = args.snapshots.clone().or(known);
     let request = UpRequest {
         nodes: args.nodes.map(|nodes| nodes as usize),
         workers: args.workers.map(|workers| workers as usize),
         server: &server,
-        env: for_nodes(variables, args.snapshots.is_some()),
-        snapshots: args.snapshots.clone(),
+        env: for_nodes(variables, snapshots.is_some()),
+        snapshots,
         worker: WorkerProgram {
             program: std::env::current_exe().context("can't tell which program this is")?,
             args: vec!["worker".into(), "--engine".into(), EngineUrl::LOCAL.into()],
@@ -70,7 +73,7 @@ async fn up(
             tell(&format!("starting {member}"));
         }
     };
-    let Started { plan, started } = place.cluster().up(&request, told).await.map_err(refusal)?;
+    let Started { plan, started } = cluster.up(&request, told).await.map_err(refusal)?;
     let (nodes, workers) = (plan.nodes.len(), plan.workers.len());
     let how = if started.is_empty() { "runs already" } else { "is ready" };
     tell(&format!(

@@ -42,8 +42,19 @@ pub(super) async fn exec(mut args: ExecArgs) -> anyhow::Result<Exit> {
     }
     let is_apart = args.unattended && !args.stands_for_program;
     if let Some(engine) = place()?.engine().filter(|_| !is_apart) {
-        let what = format!("a program at this terminal can't be worked on by workers of the engine {engine}");
-        return Err(Refusal::new(what, UNATTENDED).into());
+        let refusal = match args.stands_for_program {
+            true => Refusal::new(
+                format!(
+                    "the model gateway works on this machine only, and runs are kept in the engine {engine}"
+                ),
+                "run it where neither PROVOST_ENGINE_URL nor engine.url in your settings names an engine",
+            ),
+            false => Refusal::new(
+                format!("a program at this terminal can't be worked on by workers of the engine {engine}"),
+                UNATTENDED,
+            ),
+        };
+        return Err(refusal.into());
     }
     if args.unattended {
         return work(args, None).await;

@@ -1,7 +1,7 @@
 //! `provost worker`: takes runs from an engine and works on them.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,7 +9,7 @@ use provost_config::{Request, Scope, load};
 use provost_harness::{Clock as _, SystemClock};
 use provost_runtime::{
     EngineConnection, EngineWorker, Listening, RunningWorker, WorkerEndpoint, WorkerNotice, available_tools,
-    shared_listener, words,
+    host_name, shared_listener, words,
 };
 use provost_server::{Health, serve_health};
 use tokio_util::sync::CancellationToken;
@@ -46,15 +46,17 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     let endpoint = endpoint(&args, &connection, &settled.settings.engine.labels)?;
     let (name, labels) = (endpoint.name.clone(), endpoint.serves.join(", "));
     let health = listener(args.health, "--health")?;
+    let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
+    let started = Arc::new(OnceLock::new());
+    let answers = health_of(Arc::clone(&started), stop.clone());
+    let health = tokio::spawn(serve_health(health, answers, CancellationToken::new()));
     let EngineConnection { backend, .. } = &connection;
     let running =
         backend.start_worker(endpoint).await.with_context(|| format!("can't serve the engine {url}"))?;
     let running = Arc::new(running);
+    // Held weakly, so that the worker can be stopped while this is served.
+    let _ = started.set(Arc::downgrade(&running));
     note(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));
-    let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
-    let health =
-        serve_health(health, health_of(Arc::clone(&running), stop.clone()), CancellationToken::new());
-    let health = tokio::spawn(health);
     let worker = EngineWorker { place, settled, folders, variables, runs_max: args.runs as usize };
     let working =
         tokio::spawn(
@@ -137,7 +139,9 @@ fn endpoint(
         let url = advertised(address, args.advertise_shared.as_deref(), "--advertise-shared")?;
         Ok::<_, Refusal>(Listening { listener, url })
     });
-    let name = args.name.clone().unwrap_or_else(|| format!("{}-{}", connection.host, args.listen.port()));
+    // Several machines may have one label.
+    let machine = || host_name().unwrap_or_else(|_| connection.host.clone());
+    let name = args.name.clone().unwrap_or_else(|| format!("{}-{}", machine(), args.listen.port()));
     Ok(WorkerEndpoint { name, serves, own, deciders: shared.transpose()? })
 }
 
@@ -183,16 +187,16 @@ fn advertised<U: std::str::FromStr>(
     if is_http { text.parse().map_err(|_| wrong()) } else { Err(wrong()) }
 }
 
-fn health_of(running: Arc<RunningWorker>, stop: CancellationToken) -> impl Fn() -> Health {
-    // Held weakly, so that the worker can be stopped while this is served.
-    let running = Arc::downgrade(&running);
+/// Also before it has started: until then it waits for the engine.
+fn health_of(started: Arc<OnceLock<Weak<RunningWorker>>>, stop: CancellationToken) -> impl Fn() -> Health {
     move || {
-        let is_ready = running.upgrade().is_some_and(|running| running.is_ready());
-        match (stop.is_cancelled(), is_ready) {
-            (true, _) => Health { ready: false, words: "leaving".to_owned() },
-            (false, true) => Health { ready: true, words: "ready".to_owned() },
-            (false, false) => Health { ready: false, words: "the engine doesn't answer".to_owned() },
-        }
+        let is_ready = started.get().and_then(Weak::upgrade).is_some_and(|running| running.is_ready());
+        let words = match (stop.is_cancelled(), is_ready) {
+            (true, _) => "stopping",
+            (false, true) => "ready",
+            (false, false) => "the engine doesn't answer",
+        };
+        Health { ready: is_ready && !stop.is_cancelled(), words: words.to_owned() }
     }
 }
 

@@ -33,6 +33,27 @@ async fn what_was_killed_is_started_again_at_the_same_ports() {
 }
 
 #[tokio::test]
+async fn what_ends_while_it_is_waited_for_is_started_again() {
+    let stage = Stage::new();
+    stage.up(1, 1).await.expect("it starts");
+    for (member, pid) in ["node-1", "worker-1"].into_iter().zip(stage.pids().await) {
+        let signal = |name: &str| {
+            let pid = pid.expect("it runs").to_string();
+            let status = std::process::Command::new("kill").args(["-s", name, &pid]).status();
+            assert!(status.is_ok_and(|status| status.success()));
+        };
+        // It is there, and answers nothing: as one is that was killed and hasn't gone yet.
+        signal("STOP");
+        let again = async {
+            tokio::task::yield_now().await;
+            signal("KILL");
+        };
+        let (again, ()) = tokio::join!(stage.up(None, None), again);
+        assert_eq!(again.expect("it starts again").started, [member]);
+    }
+}
+
+#[tokio::test]
 async fn workers_are_added_and_taken_away_and_nodes_are_not() {
     let stage = Stage::new();
     stage.up(1, 1).await.expect("it starts");
@@ -58,6 +79,18 @@ async fn only_the_first_node_may_begin_a_cluster_and_only_once() {
     // A node that has lost its disk would begin a second cluster.
     stage.up(3, 0).await.expect("it starts again");
     assert!(config(1).contains("auto-provision = false"));
+}
+
+#[tokio::test]
+async fn a_cluster_keeps_its_bucket_for_snapshots() {
+    let mut stage = Stage::new();
+    stage.snapshots = Some("s3://bucket/prefix".to_owned());
+    stage.up(1, 0).await.expect("it starts");
+    stage.down().await;
+    stage.snapshots = None;
+    stage.up(None, None).await.expect("it starts again");
+    let config = std::fs::read_to_string(stage.folder.path().join("cluster/node-1.toml")).expect("a file");
+    assert!(config.contains("destination = \"s3://bucket/prefix\""), "{config}");
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub(crate) struct Stage {
     pub(crate) cluster: LocalCluster,
     pub(crate) server: PathBuf,
     worker: PathBuf,
+    /// The bucket that the next `up` names.
+    pub(crate) snapshots: Option<String>,
 }
 
 impl Stage {
@@ -29,6 +31,7 @@ impl Stage {
             folder,
             server: stand_in.clone(),
             worker: stand_in,
+            snapshots: None,
         }
     }
 
@@ -55,7 +58,7 @@ impl Stage {
             workers: workers.into(),
             server: &self.server,
             env: env.clone(),
-            snapshots: None,
+            snapshots: self.snapshots.clone(),
             worker: WorkerProgram {
                 program: self.worker.clone(),
                 args: vec!["worker".into()],
