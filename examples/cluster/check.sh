@@ -10,7 +10,7 @@ else
 fi
 if docker compose version > /dev/null 2>&1; then
     [ -e compose/worker.env ] || { touch compose/worker.env; trap 'rm compose/worker.env' EXIT; }
-    docker compose --file compose/compose.yaml --profile workers config --quiet
+    SNAPSHOT_SECRET=none docker compose --file compose/compose.yaml --profile workers config --quiet
     echo "compose/compose.yaml: read by $(docker compose version)"
 else
     echo "compose/compose.yaml: skipped, \`docker compose\` isn't installed"
