@@ -290,6 +290,13 @@ impl SessionState {
         self.calls.approvals()
     }
 
+    /// Its background commands that still ran when it last used one, in words. None outlives the process that serves
+    /// the run.
+    #[must_use]
+    pub fn jobs(&self) -> &[String] {
+        self.calls.jobs()
+    }
+
     /// The run's elapsed time at its last entry.
     #[must_use]
     pub const fn elapsed(&self) -> Elapsed {

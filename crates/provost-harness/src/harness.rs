@@ -4,6 +4,7 @@
 mod control;
 mod deltas;
 mod fork;
+mod jobs;
 mod policy;
 mod resume;
 mod tools;
@@ -11,6 +12,7 @@ mod worktrees;
 
 pub(crate) use deltas::Deltas;
 pub use fork::ForkRequest;
+use jobs::Jobs;
 pub(crate) use policy::lacks_price;
 use policy::unique_hooks;
 pub(crate) use tools::LiveTools;
@@ -158,10 +160,13 @@ impl AgentHarness {
         for session in live_below_root(&run_actor) {
             let actor = backend.state(session.into()).await?;
             seen.insert(session.into(), actor.head());
-            live.push(actor);
+            live.push((session, actor));
         }
         // An interrupted run continues as soon as its lease is acquired.
-        let agents = live.iter().chain([&root_actor]).collect::<Vec<_>>();
+        let agents = live.iter().map(|(_, actor)| actor).chain([&root_actor]).collect::<Vec<_>>();
+        let live = live.iter().map(|(session, actor)| (*session, actor));
+        let jobs = live.chain([(root, &root_actor)]).filter_map(|(session, actor)| Jobs::of(session, actor));
+        let jobs = jobs.collect::<Vec<_>>();
         let remote = match &run_actor {
             Actor::Run(state) => {
                 state.policy().and_then(|policy| RemoteWorktrees::of(policy, Arc::clone(&self.deps.clock)))
@@ -174,6 +179,7 @@ impl AgentHarness {
         let mut harness = self.claim(run, remote, reported, seen).await?;
         harness.remade = remade;
         harness.tell_of_remade().await?;
+        harness.tell_of_ended_jobs(jobs).await?;
         if run_actor.status().is_some_and(|status| status.outcome.is_some()) {
             // Until the lease is acquired, another process may have continued it. An interrupted run is recovered
             // with the lease, and the resulting entries arrive as usual.

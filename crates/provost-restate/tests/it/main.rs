@@ -2,9 +2,12 @@
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
 mod deadlines;
 #[cfg(test)]
 mod follow;
+#[cfg(test)]
+mod jobs;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
