@@ -121,7 +121,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return Ok(());
     };
     let mut fleet = Fleet::new(&cluster, &folder, options.agents, options.model_takes);
-    let played = play(&options, &cluster, &mut fleet);
+    let played = play(options, &cluster, &mut fleet);
     // Whatever came of it, nothing is left running.
     let down = cluster.down();
     let tally =

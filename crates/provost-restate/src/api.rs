@@ -192,31 +192,29 @@ impl Api {
         }
     }
 
-    /// Moves deployments with the service `name` to `url`: requests that one of them has begun are finished there.
-    pub(crate) async fn move_deployments(
-        &self,
-        name: &str,
-        which: Moved,
-        url: &Url,
-    ) -> Result<(), BackendError> {
+    /// The deployments with the service `name` that are reached by HTTP.
+    pub(crate) async fn deployments(&self, name: &str) -> Result<Vec<DeploymentAt>, BackendError> {
         let at = joined(&self.admin, &["deployments"]);
         let answer = self.http.get(at.clone()).send().await.map_err(|error| unreachable(&at, &error))?;
         let body = answered(&at, answer).await.map_err(|(error, _)| error)?;
         let known: Deployments =
             serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))?;
-        for deployment in known.deployments {
-            let Some(from) = deployment.uri.as_ref().and_then(|uri| uri.parse::<Url>().ok()) else {
-                continue;
-            };
-            if from == *url || !deployment.has(name) || (which == Moved::Silent && answers(&from).await) {
-                continue;
-            }
-            let at = joined(&self.admin, &["deployments", &deployment.id]);
-            let request = self.http.patch(at.clone()).json(&serde_json::json!({ "uri": url.as_str() }));
-            let answer = request.send().await.map_err(|error| unreachable(&at, &error))?;
-            answered(&at, answer).await.map_err(|(error, _)| error)?;
-        }
-        Ok(())
+        let with_service = known.deployments.into_iter().filter(|deployment| deployment.has(name));
+        let at = with_service
+            .filter_map(|Deployment { id, uri, .. }| Some(DeploymentAt { id, url: uri?.parse().ok()? }));
+        Ok(at.collect())
+    }
+
+    /// Moves a deployment to `url`: requests that it has begun are finished there.
+    pub(crate) async fn move_deployment(
+        &self,
+        deployment: &DeploymentAt,
+        url: &Url,
+    ) -> Result<(), BackendError> {
+        let at = joined(&self.admin, &["deployments", &deployment.id]);
+        let request = self.http.patch(at.clone()).json(&serde_json::json!({ "uri": url.as_str() }));
+        let answer = request.send().await.map_err(|error| unreachable(&at, &error))?;
+        answered(&at, answer).await.map(drop).map_err(|(error, _)| error)
     }
 
     /// Kills an invocation; one that is over or unknown needs none.
@@ -230,12 +228,10 @@ impl Api {
     }
 }
 
-/// Which deployments to move.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moved {
-    All,
-    /// Those at whose address no process answers: of another build, that lives, stay where they are.
-    Silent,
+/// A deployment, and its address.
+pub(crate) struct DeploymentAt {
+    id: String,
+    pub(crate) url: Url,
 }
 
 /// How long a process may take to greet.
@@ -244,7 +240,7 @@ const GREETS_WITHIN: Duration = Duration::from_secs(3);
 const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Whether a process answers at an address: to listen isn't enough, as the system accepts connections of one that hangs.
-async fn answers(url: &Url) -> bool {
+pub(crate) async fn answers(url: &Url) -> bool {
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return false };
     let host = host.trim_matches(['[', ']']);
     let greeted = async {

@@ -95,7 +95,7 @@ impl RestateBackend {
     }
 
     /// Whether a holder lives, as far as the engine knows.
-    async fn is_alive(&self, owner: &Owner) -> Result<bool, BackendError> {
+    pub(crate) async fn is_alive(&self, owner: &Owner) -> Result<bool, BackendError> {
         Ok(lives(owner, &self.worker_standing(&owner.worker).await?))
     }
 }

@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::RestateBackend;
-use crate::api::{Moved, Target};
+use crate::addresses::look_after_addresses;
+use crate::api::Target;
 use crate::backend::Identity;
 use crate::deciders::Deciders;
 use crate::effects::Effects;
@@ -154,8 +155,7 @@ impl RestateBackend {
         }
         // What an earlier process of this name has begun, at another address perhaps, must be finished by this one: an
         // open request of an object locks its key.
-        let effects = self.inner().names.effects(&owner.worker);
-        self.inner().api.move_deployments(&effects, Moved::All, &own_url).await?;
+        self.have_own_effects_at(&owner, &own_url).await?;
         for address in addresses {
             self.inner().api.register(&address).await?;
         }
@@ -166,7 +166,13 @@ impl RestateBackend {
             worker.backend.clone(),
             worker.owner.clone(),
             worker.beats.clone(),
-            (deciding_url, stop),
+            (deciding_url.clone(), stop.clone()),
+        )));
+        worker.tasks.push(tokio::spawn(look_after_addresses(
+            worker.backend.clone(),
+            worker.owner.clone(),
+            (own_url, deciding_url),
+            stop,
         )));
         Ok(worker)
     }
@@ -423,11 +429,7 @@ async fn beat(
             }
             Err(error) => {
                 tracing::warn!(%error, "the engine doesn't answer this worker's heartbeats");
-                let inner = backend.inner();
-                let run = inner.names.run();
-                if let Err(error) = inner.api.move_deployments(&run, Moved::Silent, &deciding_url).await {
-                    tracing::warn!(%error, "decisions can't be taken over");
-                }
+                backend.take_over_decisions(&deciding_url).await;
             }
         }
     }

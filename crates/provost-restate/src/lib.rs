@@ -14,6 +14,7 @@
 //! | logs | pages in the blob store, the last entries in the object's state |
 //! | list | an index object, and the objects of the runs |
 
+mod addresses;
 mod api;
 mod backend;
 mod blobs;

@@ -237,6 +237,33 @@ async fn decisions_go_on_while_the_worker_that_decides_hangs() {
     until("the first worker is heard of", || first.is_ready()).await;
 }
 
+/// Whether the engine sends anything to `url`.
+async fn is_used(server: &Server, url: &str) -> bool {
+    let at = server.admin().join("deployments").expect("a URL");
+    let answer = mcp_reqwest::get(at).await.expect("an answer").text().await.expect("a text");
+    answer.contains(url)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_hung_worker_was_asked_to_decide_is_decided_elsewhere_and_it_works_again_when_it_goes_on() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let hung = Process::start(&server, folder.path(), "one");
+    let at =
+        mcp_reqwest::get(server.admin().join("deployments").unwrap()).await.unwrap().text().await.unwrap();
+    let url = at.split("\"uri\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap().to_owned();
+    assert!(is_used(&server, &url).await, "{at}");
+    // It takes no runs, and decides on what is new from here on.
+    let (backend, _second) = worker(engine(&server, folder.path()), "two").await;
+    hung.signal("STOP");
+    soon("it is asked for nothing", async { while is_used(&server, &url).await {} }).await;
+    hung.signal("CONT");
+    soon("it is asked again", async { while !is_used(&server, &url).await {} }).await;
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
+    assert!(tools_run(folder.path()).values().all(|count| *count == 1));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_worker_holds_runs_and_its_name_is_its_own() {
     let Some(server) = Server::start().await else { return };
