@@ -18,7 +18,8 @@ pub(crate) use act::{
     SayArgs,
 };
 pub(crate) use cluster::{
-    ClusterCommand, ClusterDownArgs, ClusterInstallArgs, ClusterStatusArgs, ClusterUpArgs, WorkerArgs,
+    ClusterCommand, ClusterDownArgs, ClusterInstallArgs, ClusterStatusArgs, ClusterUpArgs, SnapshotsArg,
+    WorkerArgs,
 };
 pub(crate) use external::{
     AttachArgs, ChannelArg, ExecArgs, GatewayArgs, ProfileCommand, ProfileMarkArgs, ProfileRecordArgs,

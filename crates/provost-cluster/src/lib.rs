@@ -18,7 +18,8 @@ mod server;
 
 pub use error::ClusterError;
 pub use local::{
-    ClusterStatus, Ended, LocalCluster, MemberStatus, Progress, Role, Started, UpRequest, WorkerProgram,
+    ClusterStatus, Ended, LocalCluster, MemberStatus, Progress, Role, Snapshots, Started, UpRequest,
+    WorkerProgram,
 };
 pub use plan::{ClusterPlan, NodePlan, WorkerPlan};
 pub use server::{ENGINE_VERSION, SERVER_PROGRAM, find_server, installed_server, npm_package};

@@ -38,11 +38,22 @@ pub struct UpRequest<'a> {
     pub server: &'a Path,
     /// The environment of the nodes: what they need for `snapshots`.
     pub env: Vec<(OsString, OsString)>,
-    /// A bucket for snapshots, `s3://BUCKET/PREFIX`; `None`: the one that it has, if any. Without one the nodes keep their
-    /// whole log. Nodes that run already keep theirs until they start again.
-    pub snapshots: Option<String>,
+    /// Where the nodes write snapshots. Those that run already keep to what they had until they start again.
+    pub snapshots: Snapshots,
     /// The workers' program.
     pub worker: WorkerProgram,
+}
+
+/// Where nodes write snapshots of their data. Without a bucket they keep their whole log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Snapshots {
+    /// Where the cluster has them; nowhere for a new one.
+    #[default]
+    AsBefore,
+    /// Nowhere.
+    Off,
+    /// To this bucket, `s3://BUCKET/PREFIX`.
+    To(String),
 }
 
 /// How a worker is started. It gets further arguments: `--name=NAME`, `--listen=ADDRESS`, `--shared=ADDRESS`,
@@ -337,8 +348,10 @@ impl LocalCluster {
                 }
             }
         };
-        if request.snapshots.is_some() {
-            plan.snapshots.clone_from(&request.snapshots);
+        match &request.snapshots {
+            Snapshots::AsBefore => {}
+            Snapshots::Off => plan.snapshots = None,
+            Snapshots::To(bucket) => plan.snapshots = Some(bucket.clone()),
         }
         let mut ports = FreePorts::besides(plan.ports());
         if plan.shared == 0 {

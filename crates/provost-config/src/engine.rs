@@ -170,7 +170,7 @@ pub(crate) const ENGINE: &[Setting<Settings>] = &[
     Setting {
         kind: Kind::Variable(|s, name| s.engine.identity_key_env = Some(name)),
         default: SettingDefault::Unset("workers accept requests on loopback only"),
-        example: r#""PROVOST_ENGINE_KEY""#,
+        example: r#""RESTATE_IDENTITY_KEY""#,
         words: "The environment variable that holds the engine's public key (publickeyv1_…, as its nodes say at their start). \
                 Workers refuse requests that aren't signed with it; one that listens beyond loopback needs it.",
         ..engine("identity_key_env")

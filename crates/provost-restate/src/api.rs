@@ -186,7 +186,7 @@ impl Api {
                 Err(error) => unreachable(&at, &error),
             };
             if started.elapsed() >= TRIED_FOR {
-                return Err(error);
+                return Err(not_registered(url, &error));
             }
             tokio::time::sleep(TRIED_EVERY).await;
         }
@@ -343,6 +343,16 @@ fn unreachable(url: &Url, error: &mcp_reqwest::Error) -> BackendError {
 
 fn silent(url: &Url) -> BackendError {
     BackendError::Storage { attempt: "reach the engine", message: format!("{url} is silent"), hint: None }
+}
+
+fn not_registered(url: &Url, error: &BackendError) -> BackendError {
+    BackendError::Storage {
+        attempt: "have the engine reach this worker",
+        message: format!("{url}: {error}"),
+        hint: Some(
+            "check the address (--advertise), the engine's key (engine.identity_key_env) and engine.admin_url",
+        ),
+    }
 }
 
 fn refused(url: &Url, message: &str) -> BackendError {

@@ -1,6 +1,7 @@
 //! Bodies that are too large for the engine, by the hash of their bytes.
 
 use std::collections::VecDeque;
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -15,11 +16,18 @@ use crate::BlobPlace;
 /// Bodies kept in memory: pages of logs are read again and again.
 const CACHED_BYTES_MAX: usize = 16 << 20;
 
+/// The file in a folder for bodies that tells it from the place where it is mounted.
+const MARK: &str = "provost-blobs";
+const MARK_TEXT: &str =
+    "Parts of the logs of Provost's runs (engine.blobs). Without this file nothing is written here.\n";
+
 /// Reads and writes bodies.
 #[derive(Clone)]
 pub(crate) struct BlobStore {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
+    /// The folder, if it is one.
+    folder: Option<Arc<FilePath>>,
     cache: Arc<Mutex<Cached>>,
 }
 
@@ -53,12 +61,7 @@ impl BlobStore {
         let failed = |error: &dyn std::error::Error| storage("open the blob store", error);
         let (store, prefix): (Arc<dyn ObjectStore>, Path) = match place {
             BlobPlace::Folder(folder) => {
-                let mut made = std::fs::DirBuilder::new();
-                made.recursive(true);
-                // They hold what agents read and write.
-                #[cfg(unix)]
-                std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
-                made.create(folder).map_err(|error| failed(&error))?;
+                make(folder).map_err(|error| unusable(folder, &error.to_string()))?;
                 let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(&error))?;
                 (Arc::new(store.with_fsync(true)), Path::default())
             }
@@ -68,7 +71,20 @@ impl BlobStore {
                 (Arc::from(store), prefix)
             }
         };
-        Ok(Self { store, prefix, cache: Arc::default() })
+        let folder = match place {
+            BlobPlace::Folder(folder) => Some(PathBuf::clone(folder).into()),
+            BlobPlace::ObjectStore { .. } => None,
+        };
+        Ok(Self { store, prefix, folder, cache: Arc::default() })
+    }
+
+    /// Checks that the folder is there, and not only the place where it is mounted.
+    pub(crate) async fn check(&self) -> Result<(), BackendError> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        match tokio::fs::metadata(folder.join(MARK)).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(unusable(folder, &error.to_string())),
+        }
     }
 
     fn path(&self, id: &BlobId) -> Path {
@@ -78,6 +94,7 @@ impl BlobStore {
 
     /// Stores `body` durably and returns its id.
     pub(crate) async fn put(&self, body: impl Into<Bytes>) -> Result<BlobId, BackendError> {
+        self.check().await?;
         let body = body.into();
         let id = BlobId(blake3::hash(&body).to_hex().as_str().into());
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -122,6 +139,28 @@ impl BlobStore {
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cached> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes a folder for bodies, unless it is one.
+fn make(folder: &FilePath) -> std::io::Result<()> {
+    let mut made = std::fs::DirBuilder::new();
+    made.recursive(true);
+    // They hold what agents read and write.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
+    made.create(folder)?;
+    let mark = folder.join(MARK);
+    if mark.exists() { Ok(()) } else { std::fs::write(mark, MARK_TEXT) }
+}
+
+fn unusable(folder: &FilePath, why: &str) -> BackendError {
+    BackendError::Storage {
+        attempt: "store a large body",
+        message: format!("{} can't be used: {why}", folder.display()),
+        hint: Some(
+            "mount or restore the folder of engine.blobs, which all workers and clients have at the same path",
+        ),
     }
 }
 

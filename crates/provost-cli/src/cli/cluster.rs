@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -74,9 +75,26 @@ pub(crate) struct ClusterUpArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     pub(crate) workers: Option<u32>,
     /// A bucket that the nodes write snapshots to, such as s3://bucket/prefix; the AWS_… variables say how it is reached.
-    /// Without one they keep their whole log. A cluster keeps it [default: that bucket, or none].
+    /// `none`: they keep their whole log. Used by nodes from their next start on [default: as before; none at first].
     #[arg(long, value_name = "URL")]
-    pub(crate) snapshots: Option<String>,
+    pub(crate) snapshots: Option<SnapshotsArg>,
+}
+
+/// Where nodes write snapshots: `None` is nowhere.
+#[derive(Debug, Clone)]
+pub(crate) struct SnapshotsArg(pub(crate) Option<String>);
+
+impl FromStr for SnapshotsArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bucket = text.strip_prefix("s3://").filter(|path| !path.is_empty() && !path.starts_with('/'));
+        match (text, bucket) {
+            ("none", _) => Ok(Self(None)),
+            (_, Some(_)) => Ok(Self(Some(text.to_owned()))),
+            _ => Err("must be s3://BUCKET/PREFIX, or none".to_owned()),
+        }
+    }
 }
 
 const UP_HELP: &str = "For trying, and for tests: all of it is on one machine. `--engine local` is its address: provost run \

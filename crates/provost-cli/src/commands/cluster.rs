@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use provost_cluster::{
-    ClusterError, ClusterStatus, LocalCluster, MemberStatus, Progress, Role, SERVER_PROGRAM, Started,
-    UpRequest, WorkerProgram, find_server, installed_server, npm_package,
+    ClusterError, ClusterStatus, LocalCluster, MemberStatus, Progress, Role, SERVER_PROGRAM, Snapshots,
+    Started, UpRequest, WorkerProgram, find_server, installed_server, npm_package,
 };
 use provost_config::{EngineUrl, Request, Scope, load};
 use provost_process::{Confinement, Launch, run_attached};
@@ -14,7 +14,9 @@ use provost_runtime::{StateDir, Variables, available_tools};
 
 use super::descent::Act;
 use super::{current_dir, print, print_json};
-use crate::cli::{ClusterCommand, ClusterDownArgs, ClusterInstallArgs, ClusterStatusArgs, ClusterUpArgs};
+use crate::cli::{
+    ClusterCommand, ClusterDownArgs, ClusterInstallArgs, ClusterStatusArgs, ClusterUpArgs, SnapshotsArg,
+};
 use crate::exit::{Exit, Refusal};
 use crate::output::tell;
 use crate::wiring::{state_dir, variables};
@@ -54,12 +56,16 @@ async fn up(
     let server = server_program(place, server, variables)?;
     let cluster = place.cluster();
     let known = cluster.plan().map_err(refusal)?.and_then(|plan| plan.snapshots);
-    let snapshots = args.snapshots.clone().or(known);
+    let (snapshots, has_bucket) = match &args.snapshots {
+        None => (Snapshots::AsBefore, known.is_some()),
+        Some(SnapshotsArg(None)) => (Snapshots::Off, false),
+        Some(SnapshotsArg(Some(bucket))) => (Snapshots::To(bucket.clone()), true),
+    };
     let request = UpRequest {
         nodes: args.nodes.map(|nodes| nodes as usize),
         workers: args.workers.map(|workers| workers as usize),
         server: &server,
-        env: for_nodes(variables, snapshots.is_some()),
+        env: for_nodes(variables, has_bucket),
         snapshots,
         worker: WorkerProgram {
             program: std::env::current_exe().context("can't tell which program this is")?,

@@ -41,18 +41,24 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = state_dir(&settled.settings, &folders);
-    let connection = place.connect().await?;
-    let url = place.engine().unwrap_or_default();
-    let endpoint = endpoint(&args, &connection, &settled.settings.engine.labels)?;
-    let (name, labels) = (endpoint.name.clone(), endpoint.serves.join(", "));
-    let health = listener(args.health, "--health")?;
     let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
     let started = Arc::new(OnceLock::new());
     let answers = health_of(Arc::clone(&started), stop.clone());
+    let health = listener(args.health, "--health")?;
     let health = tokio::spawn(serve_health(health, answers, CancellationToken::new()));
+    let connection = tokio::select! {
+        connection = place.connect() => connection?,
+        _ = signals.next() => return Ok(Exit::Cancelled),
+    };
+    let url = place.engine().unwrap_or_default();
+    let endpoint = endpoint(&args, &connection, &settled.settings.engine.labels)?;
+    let (name, labels) = (endpoint.name.clone(), endpoint.serves.join(", "));
     let EngineConnection { backend, .. } = &connection;
-    let running =
-        backend.start_worker(endpoint).await.with_context(|| format!("can't serve the engine {url}"))?;
+    let running = tokio::select! {
+        running = backend.start_worker(endpoint) => running,
+        _ = signals.next() => return Ok(Exit::Cancelled),
+    };
+    let running = running.with_context(|| format!("can't serve the engine {url}"))?;
     let running = Arc::new(running);
     // Held weakly, so that the worker can be stopped while this is served.
     let _ = started.set(Arc::downgrade(&running));

@@ -248,7 +248,7 @@ fn check_says_what_counts_and_where_it_came_from() {
         trace.otlp_headers_env        not set: no headers
         trace.otlp_content            false  (default)
         engine.url                    not set: runs are kept on this machine, in [store]
-        engine.admin_url              not set: port 9070 of the first host of `url`
+        engine.admin_url              not set: port 9070 of each host of `url`, of which the first that answers is asked
         engine.identity_key_env       not set: workers accept requests on loopback only
         engine.blobs                  not set: a folder in the state folder of this machine, which is right for one machine only
         engine.host                   not set: the host name

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use provost_cluster::ClusterError;
+use provost_cluster::{ClusterError, Snapshots};
 
 use crate::stage::Stage;
 
@@ -84,13 +84,18 @@ async fn only_the_first_node_may_begin_a_cluster_and_only_once() {
 #[tokio::test]
 async fn a_cluster_keeps_its_bucket_for_snapshots() {
     let mut stage = Stage::new();
-    stage.snapshots = Some("s3://bucket/prefix".to_owned());
+    stage.snapshots = Snapshots::To("s3://bucket/prefix".to_owned());
     stage.up(1, 0).await.expect("it starts");
     stage.down().await;
-    stage.snapshots = None;
+    let file = stage.folder.path().join("cluster/node-1.toml");
+    let config = || std::fs::read_to_string(&file).expect("a file");
+    stage.snapshots = Snapshots::AsBefore;
     stage.up(None, None).await.expect("it starts again");
-    let config = std::fs::read_to_string(stage.folder.path().join("cluster/node-1.toml")).expect("a file");
-    assert!(config.contains("destination = \"s3://bucket/prefix\""), "{config}");
+    assert!(config().contains("destination = \"s3://bucket/prefix\""), "{}", config());
+    stage.down().await;
+    stage.snapshots = Snapshots::Off;
+    stage.up(None, None).await.expect("it starts without");
+    assert!(!config().contains("destination"), "{}", config());
 }
 
 #[tokio::test]

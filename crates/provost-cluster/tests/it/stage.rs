@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use provost_cluster::{ClusterError, ClusterStatus, LocalCluster, Started, UpRequest, WorkerProgram};
+use provost_cluster::{
+    ClusterError, ClusterStatus, LocalCluster, Snapshots, Started, UpRequest, WorkerProgram,
+};
 use provost_process::ProcessIdentity;
 use tempfile::TempDir;
 
@@ -17,8 +19,7 @@ pub(crate) struct Stage {
     pub(crate) cluster: LocalCluster,
     pub(crate) server: PathBuf,
     worker: PathBuf,
-    /// The bucket that the next `up` names.
-    pub(crate) snapshots: Option<String>,
+    pub(crate) snapshots: Snapshots,
 }
 
 impl Stage {
@@ -31,7 +32,7 @@ impl Stage {
             folder,
             server: stand_in.clone(),
             worker: stand_in,
-            snapshots: None,
+            snapshots: Snapshots::AsBefore,
         }
     }
 

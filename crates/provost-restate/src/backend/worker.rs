@@ -27,6 +27,8 @@ impl RestateBackend {
 
     /// Claims `run`, unless a living process holds it.
     async fn claim(&self, run: RunId, by: Owner) -> Result<Claimed, BackendError> {
+        // What it would lead to couldn't be recorded.
+        self.inner.blobs.check().await?;
         let standing = self.standing_of(run).await?;
         let over = match &standing.owner {
             // A hold of this process without a lease: its release, or the answer to its claim, was lost.

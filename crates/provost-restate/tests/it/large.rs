@@ -42,6 +42,14 @@ impl Executor for Verbose {
     }
 }
 
+/// Files in place of the folders that bodies are stored in.
+fn in_the_way_of_bodies(folder: &TempDir) -> Vec<std::path::PathBuf> {
+    let path = |byte: u8| folder.path().join(format!("blobs/{byte:02x}"));
+    let in_the_way = (0..=255).map(path).filter(|path| !path.exists()).collect::<Vec<_>>();
+    in_the_way.iter().for_each(|path| std::fs::write(path, "no folder").unwrap());
+    in_the_way
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_beyond_the_engines_limit_goes_by_the_blob_store() {
     let Some(server) = Server::start().await else { return };
@@ -95,16 +103,14 @@ async fn a_run_whose_answer_cannot_be_stored_says_so() {
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
     let waits = backend.unheld(run(1)).await.unwrap();
     assert_eq!(waits, Some(Unheld { label: Some("gpu".to_owned()), failed: None }));
-    let blobs = folder.path().join("blobs");
-    std::fs::remove_dir_all(&blobs).unwrap();
-    std::fs::write(&blobs, "no folder").unwrap();
+    let in_the_way = in_the_way_of_bodies(&folder);
     let guard = backend.serve(run(1), verbose(&folder, BYTES), CancellationToken::new()).await.unwrap();
     let failed = guard.failed().await;
     assert!(matches!(&failed, BackendError::Storage { attempt: "store a large body", .. }), "{failed}");
     guard.release().await;
     let told = backend.unheld(run(1)).await.unwrap().and_then(|unheld| unheld.failed).unwrap();
     assert!(told.contains("worker w") && told.contains("store a large body"), "{told}");
-    std::fs::remove_file(&blobs).unwrap();
+    in_the_way.iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let next = Arc::new(scripted(&folder));
     backend.serve(run(1), next, CancellationToken::new()).await.unwrap().release().await;
     let waits = backend.unheld(run(1)).await.unwrap();
@@ -118,9 +124,7 @@ async fn an_answer_that_cannot_be_recorded_is_not_asked_for_again_unsaid() {
     let folder = TempDir::new().unwrap();
     let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
-    let blobs = folder.path().join("blobs");
-    std::fs::remove_dir_all(&blobs).unwrap();
-    std::fs::write(&blobs, "no folder").unwrap();
+    let in_the_way = in_the_way_of_bodies(&folder);
     // Small enough for a message of the engine, and more than the end of a log that it keeps itself.
     let executor = verbose(&folder, 40 << 10);
     for _ in 0..2 {
@@ -129,11 +133,33 @@ async fn an_answer_that_cannot_be_recorded_is_not_asked_for_again_unsaid() {
         assert!(failed.to_string().contains("can't store a large body"), "{failed}");
         guard.release().await;
     }
-    std::fs::remove_file(&blobs).unwrap();
+    in_the_way.iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let _guard = backend.serve(run(1), executor.clone(), CancellationToken::new()).await.unwrap();
     assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
     assert_eq!(executor.answers.load(std::sync::atomic::Ordering::Relaxed), 3);
     let log = log(&backend, SessionId::root(run(1))).await;
     let repeats = log.iter().filter(|record| record.entry.kind() == "retry").count();
     assert_eq!(repeats, 2, "each further call is in the log");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_written_or_begun_where_the_blobs_are_not_mounted() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    let (blobs, away) = (folder.path().join("blobs"), folder.path().join("away"));
+    std::fs::rename(&blobs, &away).unwrap();
+    // As an unmount leaves it.
+    std::fs::create_dir(&blobs).unwrap();
+    let executor = verbose(&folder, 40 << 10);
+    let refused =
+        backend.serve(run(1), executor.clone(), CancellationToken::new()).await.map(drop).unwrap_err();
+    assert!(refused.to_string().contains("mount or restore the folder of engine.blobs"), "{refused}");
+    assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0);
+    std::fs::remove_dir(&blobs).unwrap();
+    std::fs::rename(&away, &blobs).unwrap();
+    let _guard = backend.serve(run(1), executor.clone(), CancellationToken::new()).await.unwrap();
+    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
+    assert_eq!(executor.answers.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
