@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use provost_config::{Request, Scope, load};
 use provost_harness::{Clock as _, SystemClock};
 use provost_runtime::{
-    EngineConnection, EngineWorker, Listening, RunningWorker, WorkerEndpoint, WorkerNotice, available_tools,
-    host_name, shared_listener, words,
+    EngineConnection, EngineWorker, Listening, RunningWorker, StateDir, WorkerEndpoint, WorkerNotice,
+    available_tools, host_name, shared_listener, words,
 };
 use provost_server::{Health, serve_health};
 use tokio_util::sync::CancellationToken;
@@ -46,23 +46,14 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     let answers = health_of(Arc::clone(&started), stop.clone());
     let health = listener(args.health, "--health")?;
     let health = tokio::spawn(serve_health(health, answers, CancellationToken::new()));
-    let connection = tokio::select! {
-        connection = place.connect() => connection?,
+    let Begun { name, connection, running } = tokio::select! {
+        begun = begin(&args, &place, &settled.settings.engine.labels) => begun?,
         _ = signals.next() => return Ok(Exit::Cancelled),
     };
-    let url = place.engine().unwrap_or_default();
-    let endpoint = endpoint(&args, &connection, &settled.settings.engine.labels)?;
-    let (name, labels) = (endpoint.name.clone(), endpoint.serves.join(", "));
-    let EngineConnection { backend, .. } = &connection;
-    let running = tokio::select! {
-        running = backend.start_worker(endpoint) => running,
-        _ = signals.next() => return Ok(Exit::Cancelled),
-    };
-    let running = running.with_context(|| format!("can't serve the engine {url}"))?;
+    let backend = &connection.backend;
     let running = Arc::new(running);
     // Held weakly, so that the worker can be stopped while this is served.
     let _ = started.set(Arc::downgrade(&running));
-    note(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));
     let worker = EngineWorker { place, settled, folders, variables, runs_max: args.runs as usize };
     let working =
         tokio::spawn(
@@ -111,6 +102,24 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
             Ok(Exit::Cancelled)
         }
     }
+}
+
+/// A worker that the engine knows.
+struct Begun {
+    name: String,
+    connection: EngineConnection,
+    running: RunningWorker,
+}
+
+async fn begin(args: &WorkerArgs, place: &StateDir, labels: &[String]) -> anyhow::Result<Begun> {
+    let connection = place.connect().await?;
+    let url = place.engine().unwrap_or_default();
+    let endpoint = endpoint(args, &connection, labels)?;
+    let (name, labels) = (endpoint.name.clone(), endpoint.serves.join(", "));
+    let running = connection.backend.start_worker(endpoint).await;
+    let running = running.with_context(|| format!("can't serve the engine {url}"))?;
+    note(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));
+    Ok(Begun { name, connection, running })
 }
 
 /// The addresses and the name of the worker.
