@@ -16,8 +16,8 @@ const LOOKS_EVERY: Duration = Duration::from_secs(5);
 /// Connections that are tried before an address counts as silent.
 const GREETINGS: u32 = 3;
 
-/// Looks again and again for addresses at which no process answers any more: a request to a run's object that was begun there
-/// locks it, whoever decides by now. And for what is sent to this worker elsewhere, because it seemed to be gone.
+/// Looks again and again for addresses of workers that are gone: a request to a run's object that was begun there locks it,
+/// also where another worker decides by now. And for what is sent to this worker elsewhere, because it seemed to be gone.
 pub(crate) async fn look_after_addresses(
     backend: RestateBackend,
     owner: Owner,
@@ -30,7 +30,9 @@ pub(crate) async fn look_after_addresses(
             () = tokio::time::sleep(LOOKS_EVERY) => {}
         }
         let looked = async {
-            backend.take_over_decisions(&deciding_url).await;
+            if let Err(error) = backend.take_over_from_gone(&deciding_url).await {
+                tracing::warn!(%error, "it isn't known whether workers that are gone are still asked to decide");
+            }
             if let Err(error) = backend.take_back_effects(&owner, &own_url).await {
                 tracing::warn!(%error, "it isn't known whether this worker's effects are sent to it");
             }
@@ -57,6 +59,23 @@ impl RestateBackend {
         if let Err(error) = silent.await {
             tracing::warn!(%error, "decisions can't be taken over");
         }
+    }
+
+    /// The same, for workers alone that the engine takes for gone: of one that lives, this process may only not reach the
+    /// address.
+    async fn take_over_from_gone(&self, url: &Url) -> Result<(), BackendError> {
+        let Inner { api, names, .. } = &**self.inner();
+        for deployment in api.deployments(&names.run()).await? {
+            // An address that several share is nobody's own.
+            let Some(worker) = deployment.suffix_of(&names.effects("")) else { continue };
+            if deployment.url != *url
+                && !self.worker_standing(worker).await?.alive
+                && is_silent(&deployment.url).await
+            {
+                api.move_deployment(&deployment, url).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Has the effects of `owner` sent to `url` again, if another worker took that for silent meanwhile.

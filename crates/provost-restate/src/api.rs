@@ -200,8 +200,9 @@ impl Api {
         let known: Deployments =
             serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))?;
         let with_service = known.deployments.into_iter().filter(|deployment| deployment.has(name));
-        let at = with_service
-            .filter_map(|Deployment { id, uri, .. }| Some(DeploymentAt { id, url: uri?.parse().ok()? }));
+        let at = with_service.filter_map(|Deployment { id, uri, services }| {
+            Some(DeploymentAt { id, url: uri?.parse().ok()?, services })
+        });
         Ok(at.collect())
     }
 
@@ -232,6 +233,14 @@ impl Api {
 pub(crate) struct DeploymentAt {
     id: String,
     pub(crate) url: Url,
+    services: Vec<Service>,
+}
+
+impl DeploymentAt {
+    /// What follows `prefix` in the name of one of its services.
+    pub(crate) fn suffix_of(&self, prefix: &str) -> Option<&str> {
+        self.services.iter().find_map(|service| service.name.strip_prefix(prefix))
+    }
 }
 
 /// How long a process may take to greet.

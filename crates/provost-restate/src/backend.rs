@@ -89,7 +89,7 @@ impl RestateBackend {
     }
 
     /// How a worker stands.
-    async fn worker_standing(&self, worker: &str) -> Result<WorkerStanding, BackendError> {
+    pub(crate) async fn worker_standing(&self, worker: &str) -> Result<WorkerStanding, BackendError> {
         let service = self.inner.names.worker();
         self.api().read(Target { service: &service, key: Some(worker), handler: "standing" }, &()).await
     }

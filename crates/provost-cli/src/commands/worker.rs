@@ -41,7 +41,8 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     let (loading, folders) = load(&request)?;
     let settled = loading.settled()?;
     let place = state_dir(&settled.settings, &folders);
-    let (stop, leave) = (CancellationToken::new(), CancellationToken::new());
+    let stop = CancellationToken::new();
+    let leave = CancellationToken::new();
     let started = Arc::new(OnceLock::new());
     let answers = health_of(Arc::clone(&started), stop.clone());
     let health = listener(args.health, "--health")?;
@@ -115,7 +116,8 @@ async fn begin(args: &WorkerArgs, place: &StateDir, labels: &[String]) -> anyhow
     let connection = place.connect().await?;
     let url = place.engine().unwrap_or_default();
     let endpoint = endpoint(args, &connection, labels)?;
-    let (name, labels) = (endpoint.name.clone(), endpoint.serves.join(", "));
+    let name = endpoint.name.clone();
+    let labels = endpoint.serves.join(", ");
     let running = connection.backend.start_worker(endpoint).await;
     let running = running.with_context(|| format!("can't serve the engine {url}"))?;
     note(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));

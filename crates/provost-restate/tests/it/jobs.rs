@@ -57,7 +57,8 @@ fn harness(backend: RestateBackend, act: Act) -> (AgentHarness, RunPolicy) {
 async fn an_agent_is_told_that_its_background_commands_ended_with_a_worker_that_drained() {
     let Some(server) = Server::start().await else { return };
     let folder = TempDir::new().unwrap();
-    let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(1)));
+    let begun = Arc::new(Semaphore::new(0));
+    let may_end = Arc::new(Semaphore::new(1));
     let act = || Act {
         spec: ToolSpec { access: Access::Reads, ..ToolSpec::new("act", "acts", Json::empty_object()) },
         begun: Arc::clone(&begun),

@@ -148,7 +148,8 @@ async fn nothing_is_written_or_begun_where_the_blobs_are_not_mounted() {
     let folder = TempDir::new().unwrap();
     let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
-    let (blobs, away) = (folder.path().join("blobs"), folder.path().join("away"));
+    let blobs = folder.path().join("blobs");
+    let away = folder.path().join("away");
     std::fs::rename(&blobs, &away).unwrap();
     // As an unmount leaves it.
     std::fs::create_dir(&blobs).unwrap();
