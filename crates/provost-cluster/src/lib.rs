@@ -14,12 +14,11 @@ mod local;
 mod plan;
 mod ports;
 mod process;
+mod request;
 mod server;
 
 pub use error::ClusterError;
-pub use local::{
-    ClusterStatus, Ended, LocalCluster, MemberStatus, Progress, Role, Snapshots, Started, UpRequest,
-    WorkerProgram,
-};
+pub use local::{ClusterStatus, Ended, LocalCluster, MemberStatus, Progress, Role, Started};
 pub use plan::{ClusterPlan, NodePlan, WorkerPlan};
+pub use request::{Snapshots, UpRequest, WorkerProgram};
 pub use server::{ENGINE_VERSION, SERVER_PROGRAM, find_server, installed_server, npm_package};
