@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use provost_engine::{Actor, ProgressReport, RunState};
 use provost_event::{
     Channel, CompactionKind, ConversationEntry, Entry, Exit as ProgramExit, ExternalPolicy,
-    FinalSummaryFinished, GateEntry, HookReport, Image, LifecycleEntry, Limits, ModelEntry, PlanItem, Retry,
+    FinalSummaryFinished, GateEntry, HookReport, Image, LifecycleEntry, Limits, ModelEntry, PlanItem,
     RetryCause, RunId, Seq, SessionId, TerminalEntry, TerminalEvent, TerminalState, ToolEntry, ToolStatus,
 };
 use provost_harness::{Backend, BackendError, final_text};
@@ -178,12 +178,25 @@ impl RunFacts {
         agent: SessionId,
         take: fn(&mut Self, &Entry),
     ) -> Result<(), BackendError> {
-        let mut after = Seq::START;
+        let (mut after, mut is_cut_off) = (Seq::START, false);
         loop {
             let records = backend.read(agent.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { return Ok(()) };
             after = last.seq;
-            records.iter().for_each(|record| take(self, &record.entry));
+            for record in &*records {
+                // A call that a stop cut off isn't made again.
+                match &record.entry {
+                    // Nor is a summary that can't be made.
+                    Entry::Model(ModelEntry::Retried(retry)) => {
+                        is_cut_off = !matches!(retry.cause, RetryCause::UselessSummary { .. });
+                    }
+                    Entry::Model(ModelEntry::Called(_)) => {
+                        self.retries += u32::from(std::mem::take(&mut is_cut_off));
+                    }
+                    _ => {}
+                }
+                take(self, &record.entry);
+            }
         }
     }
 
@@ -213,9 +226,6 @@ impl RunFacts {
                 self.failed_tool_calls += u32::from(finished.status.is_error());
                 self.unknown_tool_calls += u32::from(finished.status == ToolStatus::Unknown);
             }
-            // A summary that can't be made isn't retried.
-            Entry::Model(ModelEntry::Retried(Retry { cause: RetryCause::UselessSummary { .. }, .. })) => {}
-            Entry::Model(ModelEntry::Retried(_)) => self.retries += 1,
             Entry::Conversation(ConversationEntry::Compacted(compacted)) => self.compacted(compacted.how),
             _ => {}
         }

@@ -49,6 +49,29 @@ fn cancel_ends_another_processs_run_for_good() {
 }
 
 #[test]
+fn a_model_call_that_a_stop_cut_off_does_not_count_as_made_again() {
+    let thinks = || {
+        let scene = Scene::scripted("answers: [{ delay_ms: 60000, text: done }]");
+        let running = scene.start(&["run", "think"]);
+        let log = || scene.provost(&["logs", "last", "--json"]).stdout;
+        until("a model is called", || log().contains("model_called").then_some(()));
+        (scene, running)
+    };
+    let (scene, running) = thinks();
+    running.kill();
+    check(&scene, &["cancel", "last"], 0, "run RUN has ended: cancelled by provost cancel\n");
+    let page = scene.provost(&["show", "last"]).stdout;
+    assert!(page.contains("0 tool calls") && !page.contains("made again"), "{page}");
+    // One that is called after a kill is.
+    let (scene, running) = thinks();
+    running.kill();
+    scene.write("work/agent.yaml", "answers: [{ text: done }]");
+    assert_eq!(scene.provost(&["resume", "last"]).stdout, "done\n");
+    let page = scene.provost(&["show", "last"]).stdout;
+    assert!(page.contains("1 model call made again"), "{page}");
+}
+
+#[test]
 fn an_interrupted_run_is_suspended_or_ended_without_a_holder() {
     let scene = Scene::scripted(SLEEPS);
     for _ in 0..2 {
