@@ -248,8 +248,10 @@ fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
             continue;
         }
         let remedy = nearest(name, known.iter().cloned()).map(|known| format!("did you mean {known}?"));
-        let problem = no_setting(Source::Variable(name.clone()), remedy.unwrap_or_default());
-        loading.problems.push(problem);
+        let or_named =
+            || "unset it; if it has a secret, name it in a setting such as engine.identity_key_env";
+        let remedy = remedy.unwrap_or_else(|| or_named().to_owned());
+        loading.problems.push(no_setting(Source::Variable(name.clone()), remedy));
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::RestateBackend;
-use crate::api::answers;
+use crate::api::{DeploymentAt, answers};
 use crate::backend::Inner;
 use crate::wire::Owner;
 
@@ -24,78 +24,115 @@ pub(crate) async fn look_after_addresses(
     (own_url, deciding_url): (Url, Url),
     stop: CancellationToken,
 ) {
+    let mut said = Said::default();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(LOOKS_EVERY) => {}
         }
         let looked = async {
-            if let Err(error) = backend.take_over_from_gone(&deciding_url).await {
-                tracing::warn!(%error, "it isn't known whether workers that are gone are still asked to decide");
-            }
-            if let Err(error) = backend.take_back_effects(&owner, &own_url).await {
-                tracing::warn!(%error, "it isn't known whether this worker's effects are sent to it");
-            }
+            let known = backend.inner().api.deployments().await?;
+            let own = backend.take_back_effects(&known, &owner, &own_url).await;
+            backend.take_over_from_gone(&known, &deciding_url).await.and(own)
         };
-        tokio::select! {
+        let looked = tokio::select! {
             () = stop.cancelled() => return,
-            () = looked => {}
+            looked = looked => looked,
+        };
+        match looked {
+            Ok(()) => said.works("the engine's admin API answers again"),
+            Err(error) => said.fails(
+                &error,
+                "it isn't known where the engine sends requests to, which may be a worker that is gone",
+            ),
+        }
+    }
+}
+
+/// Whether the log has it that something fails, which is tried again and again.
+#[derive(Default)]
+pub(crate) struct Said {
+    fails: bool,
+}
+
+impl Said {
+    pub(crate) fn fails(&mut self, error: &BackendError, what: &str) {
+        if !std::mem::replace(&mut self.fails, true) {
+            tracing::warn!(%error, "{what}");
+        }
+    }
+
+    pub(crate) fn works(&mut self, what: &str) {
+        if std::mem::replace(&mut self.fails, false) {
+            tracing::warn!("{what}");
         }
     }
 }
 
 impl RestateBackend {
     /// Has requests for decisions go to `url` where no process answers at their address, also those that were begun.
-    pub(crate) async fn take_over_decisions(&self, url: &Url) {
-        let silent = async {
-            let Inner { api, names, .. } = &**self.inner();
-            for deployment in api.deployments(&names.run()).await? {
-                if deployment.url != *url && is_silent(&deployment.url).await {
-                    api.move_deployment(&deployment, url).await?;
-                }
+    pub(crate) async fn take_over_decisions(&self, url: &Url) -> Result<(), BackendError> {
+        let Inner { api, names, .. } = &**self.inner();
+        for deployment in api.deployments().await? {
+            let decides = deployment.has(&names.run());
+            if decides && deployment.url != *url && is_silent(&deployment.url).await {
+                api.move_deployment(&deployment, url).await?;
             }
-            Ok::<_, BackendError>(())
-        };
-        if let Err(error) = silent.await {
-            tracing::warn!(%error, "decisions can't be taken over");
         }
+        Ok(())
     }
 
     /// The same, for workers alone that the engine takes for gone: of one that lives, this process may only not reach the
     /// address.
-    async fn take_over_from_gone(&self, url: &Url) -> Result<(), BackendError> {
+    async fn take_over_from_gone(&self, known: &[DeploymentAt], url: &Url) -> Result<(), BackendError> {
         let Inner { api, names, .. } = &**self.inner();
-        for deployment in api.deployments(&names.run()).await? {
+        for deployment in known.iter().filter(|known| known.has(&names.run())) {
             // An address that several share is nobody's own.
             let Some(worker) = deployment.suffix_of(&names.effects("")) else { continue };
             if deployment.url != *url
                 && !self.worker_standing(worker).await?.alive
                 && is_silent(&deployment.url).await
             {
-                api.move_deployment(&deployment, url).await?;
+                api.move_deployment(deployment, url).await?;
             }
         }
         Ok(())
     }
 
     /// Has the effects of `owner` sent to `url` again, if another worker took that for silent meanwhile.
-    async fn take_back_effects(&self, owner: &Owner, url: &Url) -> Result<(), BackendError> {
-        let Inner { api, names, .. } = &**self.inner();
-        let effects = api.deployments(&names.effects(&owner.worker)).await?;
+    async fn take_back_effects(
+        &self,
+        known: &[DeploymentAt],
+        owner: &Owner,
+        url: &Url,
+    ) -> Result<(), BackendError> {
+        let elsewhere = self.effects_elsewhere(known, owner, url);
         // Another process may have its name by now.
-        if effects.iter().any(|deployment| deployment.url != *url) && self.is_alive(owner).await? {
-            self.have_own_effects_at(owner, url).await?;
+        if elsewhere.is_empty() || !self.is_alive(owner).await? {
+            return Ok(());
         }
-        Ok(())
+        self.move_all(&elsewhere, url).await
     }
 
     /// Has the effects of `owner` sent to `url`.
     pub(crate) async fn have_own_effects_at(&self, owner: &Owner, url: &Url) -> Result<(), BackendError> {
-        let Inner { api, names, .. } = &**self.inner();
-        for deployment in api.deployments(&names.effects(&owner.worker)).await? {
-            if deployment.url != *url {
-                api.move_deployment(&deployment, url).await?;
-            }
+        let known = self.inner().api.deployments().await?;
+        self.move_all(&self.effects_elsewhere(&known, owner, url), url).await
+    }
+
+    fn effects_elsewhere<'a>(
+        &self,
+        known: &'a [DeploymentAt],
+        owner: &Owner,
+        url: &Url,
+    ) -> Vec<&'a DeploymentAt> {
+        let effects = self.inner().names.effects(&owner.worker);
+        known.iter().filter(|known| known.has(&effects) && known.url != *url).collect()
+    }
+
+    async fn move_all(&self, moved: &[&DeploymentAt], url: &Url) -> Result<(), BackendError> {
+        for deployment in moved {
+            self.inner().api.move_deployment(deployment, url).await?;
         }
         Ok(())
     }

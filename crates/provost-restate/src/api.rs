@@ -119,7 +119,7 @@ impl Api {
         tried_for: Duration,
     ) -> Result<T, BackendError> {
         let body = self.answer(target, request, once, tried_for).await?;
-        serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))
+        parsed(&body)
     }
 
     async fn answer(
@@ -163,12 +163,8 @@ impl Api {
         }
     }
 
-    /// Registers the services at `url`, and returns the id of the deployment.
-    pub(crate) async fn register(&self, url: &Url) -> Result<String, BackendError> {
-        #[derive(serde::Deserialize)]
-        struct Registered {
-            id: String,
-        }
+    /// Registers the services at `url`, of which `service` must be one.
+    pub(crate) async fn register(&self, url: &Url, service: &str) -> Result<(), BackendError> {
         let at = joined(&self.admin, &["deployments"]);
         let request = serde_json::json!({ "uri": url.as_str(), "force": true });
         let started = std::time::Instant::now();
@@ -176,10 +172,14 @@ impl Api {
             let error = match self.http.post(at.clone()).json(&request).send().await {
                 Ok(answer) => match answered(&at, answer).await {
                     Ok(body) => {
-                        let registered = serde_json::from_slice::<Registered>(&body);
-                        return registered
-                            .map(|known| known.id)
-                            .map_err(|error| failed("read an answer", &error));
+                        return match parsed::<Registered>(&body)?
+                            .services
+                            .iter()
+                            .any(|known| known.name == service)
+                        {
+                            true => Ok(()),
+                            false => Err(anothers(url)),
+                        };
                     }
                     Err((error, _)) => error,
                 },
@@ -192,15 +192,13 @@ impl Api {
         }
     }
 
-    /// The deployments with the service `name` that are reached by HTTP.
-    pub(crate) async fn deployments(&self, name: &str) -> Result<Vec<DeploymentAt>, BackendError> {
+    /// The deployments that are reached by HTTP.
+    pub(crate) async fn deployments(&self) -> Result<Vec<DeploymentAt>, BackendError> {
         let at = joined(&self.admin, &["deployments"]);
         let answer = self.http.get(at.clone()).send().await.map_err(|error| unreachable(&at, &error))?;
         let body = answered(&at, answer).await.map_err(|(error, _)| error)?;
-        let known: Deployments =
-            serde_json::from_slice(&body).map_err(|error| failed("read an answer", &error))?;
-        let with_service = known.deployments.into_iter().filter(|deployment| deployment.has(name));
-        let at = with_service.filter_map(|Deployment { id, uri, services }| {
+        let known: Deployments = parsed(&body)?;
+        let at = known.deployments.into_iter().filter_map(|Deployment { id, uri, services }| {
             Some(DeploymentAt { id, url: uri?.parse().ok()?, services })
         });
         Ok(at.collect())
@@ -216,6 +214,28 @@ impl Api {
         let request = self.http.patch(at.clone()).json(&serde_json::json!({ "uri": url.as_str() }));
         let answer = request.send().await.map_err(|error| unreachable(&at, &error))?;
         answered(&at, answer).await.map(drop).map_err(|(error, _)| error)
+    }
+
+    /// What an object has in its state, as JSON. Needs no worker.
+    pub(crate) async fn state<T: DeserializeOwned>(
+        &self,
+        service: &str,
+        key: &str,
+        name: &str,
+    ) -> Result<Option<T>, BackendError> {
+        let at = joined(&self.admin, &["query"]);
+        let query = format!(
+            "SELECT value_utf8 FROM state WHERE service_name = '{service}' AND service_key = '{key}' AND key = '{name}'"
+        );
+        let request = self.http.post(at.clone()).header("accept", "application/json");
+        let answer = request
+            .json(&serde_json::json!({ "query": query }))
+            .send()
+            .await
+            .map_err(|error| unreachable(&at, &error))?;
+        let body = answered(&at, answer).await.map_err(|(error, _)| error)?;
+        let found: Rows = parsed(&body)?;
+        found.rows.first().map(|row| parsed(row.value_utf8.as_bytes())).transpose()
     }
 
     /// Kills an invocation; one that is over or unknown needs none.
@@ -237,6 +257,11 @@ pub(crate) struct DeploymentAt {
 }
 
 impl DeploymentAt {
+    /// Whether `service` is one of its services.
+    pub(crate) fn has(&self, service: &str) -> bool {
+        self.services.iter().any(|known| known.name == service)
+    }
+
     /// What follows `prefix` in the name of one of its services.
     pub(crate) fn suffix_of(&self, prefix: &str) -> Option<&str> {
         self.services.iter().find_map(|service| service.name.strip_prefix(prefix))
@@ -275,14 +300,24 @@ struct Deployment {
 }
 
 #[derive(serde::Deserialize)]
+struct Registered {
+    services: Vec<Service>,
+}
+
+#[derive(serde::Deserialize)]
 struct Service {
     name: String,
 }
 
-impl Deployment {
-    fn has(&self, service: &str) -> bool {
-        self.services.iter().any(|known| known.name == service)
-    }
+/// The answer to a query.
+#[derive(serde::Deserialize)]
+struct Rows {
+    rows: Vec<StateRow>,
+}
+
+#[derive(serde::Deserialize)]
+struct StateRow {
+    value_utf8: String,
 }
 
 /// The body of a request; none for `()`: the engine refuses one where a handler takes nothing.
@@ -329,6 +364,10 @@ fn joined(base: &Url, parts: &[&str]) -> Url {
     url
 }
 
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T, BackendError> {
+    serde_json::from_slice(body).map_err(|error| failed("read an answer", &error))
+}
+
 fn failed(attempt: &'static str, error: &dyn std::error::Error) -> BackendError {
     BackendError::Storage { attempt, message: error.to_string(), hint: None }
 }
@@ -361,6 +400,14 @@ fn not_registered(url: &Url, error: &BackendError) -> BackendError {
         hint: Some(
             "check the address (--advertise), the engine's key (engine.identity_key_env) and engine.admin_url",
         ),
+    }
+}
+
+fn anothers(url: &Url) -> BackendError {
+    BackendError::Storage {
+        attempt: "have the engine reach this worker",
+        message: format!("another process answers at {url}"),
+        hint: Some("give --advertise (or --advertise-shared) an address that leads to this worker"),
     }
 }
 

@@ -58,10 +58,12 @@ impl RestateBackend {
         check(&engine)?;
         let api = Api::new(&engine)?;
         api.check().await?;
-        let place = engine.blobs.clone();
-        let opened = tokio::task::spawn_blocking(move || BlobStore::open(&place)).await;
+        let names = engine.names();
+        let (place, of_store) = (engine.blobs.clone(), (api.clone(), names.clone()));
+        let opened =
+            tokio::task::spawn_blocking(move || BlobStore::open(&place, of_store.0, &of_store.1)).await;
         let inner = Inner {
-            names: engine.names(),
+            names,
             api,
             blobs: opened.map_err(|_| BackendError::Closed)??,
             clock,

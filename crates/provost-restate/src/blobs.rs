@@ -1,7 +1,7 @@
 //! Bodies that are too large for the engine, by the hash of their bytes.
 
 use std::collections::VecDeque;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::Path as FilePath;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -10,24 +10,35 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutMode, PutOptions};
 use provost_event::BlobId;
 use provost_harness::BackendError;
+use tokio::sync::OnceCell;
 
 use crate::BlobPlace;
+use crate::api::{Api, Target};
+use crate::engine::{BLOBS_KEY, Names};
+use crate::wire::OfferedBlobs;
 
 /// Bodies kept in memory: pages of logs are read again and again.
 const CACHED_BYTES_MAX: usize = 16 << 20;
 
-/// The file in a folder for bodies that tells it from the place where it is mounted.
+/// What tells the place of the bodies from any other one, as from an empty folder on which it is to be mounted: its first
+/// line is an id, which the engine knows too.
 const MARK: &str = "provost-blobs";
-const MARK_TEXT: &str =
-    "Parts of the logs of Provost's runs (engine.blobs). Without this file nothing is written here.\n";
+const MARK_TEXT: &str = "Parts of the logs of Provost's runs (engine.blobs). The line above is the id of this place: without it nothing is written here.";
 
 /// Reads and writes bodies.
 #[derive(Clone)]
 pub(crate) struct BlobStore {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// The folder, if it is one.
-    folder: Option<Arc<FilePath>>,
+    /// The place, for people.
+    shown: Arc<str>,
+    /// Whether it may be there now and away a moment later.
+    is_mounted: bool,
+    api: Api,
+    /// The object that knows the id of the place.
+    object: Arc<str>,
+    /// That id, once it is known.
+    id: Arc<OnceCell<String>>,
     cache: Arc<Mutex<Cached>>,
 }
 
@@ -57,34 +68,115 @@ impl Cached {
 
 impl BlobStore {
     /// Opens the place; a folder is made if it isn't there.
-    pub(crate) fn open(place: &BlobPlace) -> Result<Self, BackendError> {
+    pub(crate) fn open(place: &BlobPlace, api: Api, names: &Names) -> Result<Self, BackendError> {
         let failed = |error: &dyn std::error::Error| storage("open the blob store", error);
-        let (store, prefix): (Arc<dyn ObjectStore>, Path) = match place {
+        let (store, prefix, shown): (Arc<dyn ObjectStore>, Path, String) = match place {
             BlobPlace::Folder(folder) => {
-                make(folder).map_err(|error| unusable(folder, &error.to_string()))?;
+                let shown = folder.display().to_string();
+                make(folder).map_err(|error| unusable(format!("{shown}: {error}")))?;
                 let store = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(&error))?;
-                (Arc::new(store.with_fsync(true)), Path::default())
+                (Arc::new(store.with_fsync(true)), Path::default(), shown)
             }
             BlobPlace::ObjectStore { url, options } => {
                 let (store, prefix) =
                     object_store::parse_url_opts(url, options).map_err(|error| failed(&error))?;
-                (Arc::from(store), prefix)
+                (Arc::from(store), prefix, url.to_string())
             }
         };
-        let folder = match place {
-            BlobPlace::Folder(folder) => Some(PathBuf::clone(folder).into()),
-            BlobPlace::ObjectStore { .. } => None,
-        };
-        Ok(Self { store, prefix, folder, cache: Arc::default() })
+        Ok(Self {
+            store,
+            prefix,
+            shown: shown.into(),
+            is_mounted: matches!(place, BlobPlace::Folder(_)),
+            api,
+            object: names.blobs().into(),
+            id: Arc::default(),
+            cache: Arc::default(),
+        })
     }
 
-    /// Checks that the folder is there, and not only the place where it is mounted.
+    /// Checks that the place is the one that the engine's runs use. Without any yet it is from now on.
     pub(crate) async fn check(&self) -> Result<(), BackendError> {
-        let Some(folder) = &self.folder else { return Ok(()) };
-        match tokio::fs::metadata(folder.join(MARK)).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(unusable(folder, &error.to_string())),
+        let id = self.id.get_or_try_init(|| self.agree()).await?;
+        if self.is_mounted { self.refuse_unless(id).await } else { Ok(()) }
+    }
+
+    /// The same before a process has asked others for anything, as far as the engine can tell without them. It is to be
+    /// checked afterwards.
+    pub(crate) async fn refuse_other(&self) -> Result<(), BackendError> {
+        match self.api.state::<String>(&self.object, BLOBS_KEY, BLOBS_KEY).await {
+            Ok(Some(id)) => self.refuse_unless(&id).await,
+            // An engine that has just started doesn't answer queries yet.
+            Ok(None) | Err(_) => Ok(()),
         }
+    }
+
+    async fn refuse_unless(&self, id: &str) -> Result<(), BackendError> {
+        match self.mark().await? {
+            Some(mark) if mark == id => Ok(()),
+            Some(mark) => {
+                Err(unusable(format!("{} has the id {mark}, and the engine's runs use {id}", self.shown)))
+            }
+            None => Err(unusable(format!(
+                "{} has no file {MARK} with the id {id}, which the engine's runs use",
+                self.shown
+            ))),
+        }
+    }
+
+    async fn agree(&self) -> Result<String, BackendError> {
+        let mark = self.mark().await?;
+        let id = match self.offered(mark).await? {
+            Some(id) => id,
+            None => {
+                self.make_mark().await?;
+                let mark = self.mark().await?;
+                self.offered(mark).await?.ok_or(BackendError::Closed)?
+            }
+        };
+        self.refuse_unless(&id).await?;
+        Ok(id)
+    }
+
+    /// The id that the engine knows; `mark` from now on if it knows none.
+    async fn offered(&self, mark: Option<String>) -> Result<Option<String>, BackendError> {
+        let target = Target { service: &self.object, key: Some(BLOBS_KEY), handler: "agree" };
+        self.api.call(target, &OfferedBlobs { id: mark }).await
+    }
+
+    async fn mark(&self) -> Result<Option<String>, BackendError> {
+        let failed = |error: object_store::Error| unusable(format!("{}: {error}", self.shown));
+        let mark = match self.store.get(&self.mark_path()).await {
+            Ok(found) => found.bytes().await.map_err(failed)?,
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        match String::from_utf8_lossy(&mark).lines().next() {
+            Some(id) if !id.is_empty() => Ok(Some(id.to_owned())),
+            _ => Err(unusable(format!(
+                "the first line of {MARK} in {} is empty, and should be an id",
+                self.shown
+            ))),
+        }
+    }
+
+    /// Writes a mark, unless another process has just done so.
+    async fn make_mark(&self) -> Result<(), BackendError> {
+        let mark = format!("{:032x}\n{MARK_TEXT}\n", fastrand::u128(..));
+        self.create(&self.mark_path(), mark.into()).await
+    }
+
+    /// Writes what is never written over.
+    async fn create(&self, path: &Path, body: Bytes) -> Result<(), BackendError> {
+        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+        match self.store.put_opts(path, body.into(), options).await {
+            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => Ok(()),
+            Err(error) => Err(storage("store a large body", &error)),
+        }
+    }
+
+    fn mark_path(&self) -> Path {
+        self.prefix.clone().join(MARK)
     }
 
     fn path(&self, id: &BlobId) -> Path {
@@ -97,11 +189,7 @@ impl BlobStore {
         self.check().await?;
         let body = body.into();
         let id = BlobId(blake3::hash(&body).to_hex().as_str().into());
-        let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
-        match self.store.put_opts(&self.path(&id), body.clone().into(), options).await {
-            Ok(_) | Err(object_store::Error::AlreadyExists { .. }) => {}
-            Err(error) => return Err(storage("store a large body", &error)),
-        }
+        self.create(&self.path(&id), body.clone()).await?;
         self.cache().keep(&id, &body);
         Ok(id)
     }
@@ -149,18 +237,14 @@ fn make(folder: &FilePath) -> std::io::Result<()> {
     // They hold what agents read and write.
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut made, 0o700);
-    made.create(folder)?;
-    let mark = folder.join(MARK);
-    if mark.exists() { Ok(()) } else { std::fs::write(mark, MARK_TEXT) }
+    made.create(folder)
 }
 
-fn unusable(folder: &FilePath, why: &str) -> BackendError {
+fn unusable(why: String) -> BackendError {
     BackendError::Storage {
-        attempt: "store a large body",
-        message: format!("{} can't be used: {why}", folder.display()),
-        hint: Some(
-            "mount or restore the folder of engine.blobs, which all workers and clients have at the same path",
-        ),
+        attempt: "use engine.blobs",
+        message: why,
+        hint: Some("mount or restore its folder; it is one place for all workers and clients"),
     }
 }
 

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::RestateBackend;
-use crate::addresses::look_after_addresses;
+use crate::addresses::{Said, look_after_addresses};
 use crate::api::Target;
 use crate::backend::Identity;
 use crate::deciders::Deciders;
@@ -28,7 +28,7 @@ use crate::effects::Effects;
 use crate::engine::is_name;
 use crate::named::{NamedEndpoint, ServiceName};
 use crate::run_object::RunObject;
-use crate::shared_objects::{Index, Janitor, WorkerObject};
+use crate::shared_objects::{BlobsObject, Index, Janitor, WorkerObject};
 use crate::wire::{Beat, BeatReply, Owner};
 
 /// How often a worker says that it lives.
@@ -138,11 +138,11 @@ impl RestateBackend {
         };
         let own_url = own.url.clone();
         let deciding_url = deciders.as_ref().map_or_else(|| own_url.clone(), |deciders| deciders.url.clone());
-        let mut addresses = vec![own_url.clone()];
+        let mut addresses = vec![(own_url.clone(), self.inner().names.effects(&owner.worker))];
         let identity = Arc::new(self.identity_verifier()?);
         match deciders {
             Some(deciders) => {
-                addresses.insert(0, deciders.url.clone());
+                addresses.insert(0, (deciders.url.clone(), self.inner().names.run()));
                 worker.listen(deciders.listener, self.deciding(Services::default()).named(&identity))?;
                 // An earlier process of this name may have been one that decides at its own address.
                 let own_services = self.deciding(Services::untold());
@@ -153,12 +153,14 @@ impl RestateBackend {
                 worker.listen(own.listener, all.named(&identity))?;
             }
         }
+        self.inner().blobs.refuse_other().await?;
         // What an earlier process of this name has begun, at another address perhaps, must be finished by this one: an
         // open request of an object locks its key.
         self.have_own_effects_at(&owner, &own_url).await?;
-        for address in addresses {
-            self.inner().api.register(&address).await?;
+        for (address, service) in addresses {
+            self.inner().api.register(&address, &service).await?;
         }
+        self.inner().blobs.check().await?;
         worker.tell("begin", &owner.instance).await?;
         self.set_identity(Some(Identity { owner, serves }));
         worker.beats.accept();
@@ -204,6 +206,7 @@ impl RestateBackend {
         services
             .add("RunObject", names.run(), RunObject { deciders: Arc::new(deciders) }, object.clone())
             .add("Index", names.index(), Index, object.clone())
+            .add("BlobsObject", names.blobs(), BlobsObject, object.clone())
             .add("WorkerObject", names.worker(), WorkerObject { names: names.clone() }, object)
             .add("Janitor", names.janitor(), Janitor { api: inner.api.clone() }, janitor)
     }
@@ -401,6 +404,7 @@ async fn beat(
 ) {
     let service = backend.inner().names.worker();
     let target = Target { service: &service, key: Some(&owner.worker), handler: "beat" };
+    let (mut said, mut said_of_decisions) = (Said::default(), Said::default());
     for count in 1.. {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -411,6 +415,9 @@ async fn beat(
             () = stop.cancelled() => return,
             answer = backend.inner().api.read_within::<BeatReply>(target, &beat, ANSWERED_WITHIN) => answer,
         };
+        if answer.is_ok() {
+            said.works("the engine answers this worker's heartbeats again");
+        }
         match answer {
             Ok(BeatReply::Fine) => beats.accept(),
             Ok(BeatReply::Revived) => {
@@ -428,8 +435,13 @@ async fn beat(
                 return;
             }
             Err(error) => {
-                tracing::warn!(%error, "the engine doesn't answer this worker's heartbeats");
-                backend.take_over_decisions(&deciding_url).await;
+                said.fails(&error, "the engine doesn't answer this worker's heartbeats");
+                match backend.take_over_decisions(&deciding_url).await {
+                    Ok(()) => {
+                        said_of_decisions.works("decisions are taken over again where no worker answers")
+                    }
+                    Err(error) => said_of_decisions.fails(&error, "decisions can't be taken over"),
+                }
             }
         }
     }

@@ -82,6 +82,8 @@ pub(crate) struct Names {
 pub(crate) const INDEX_KEY: &str = "runs";
 /// The key of the object with the list of active ones: workers ask for it all the time, however many have ended.
 pub(crate) const ACTIVE_KEY: &str = "active";
+/// The key of the object with the id of the place for large bodies, and where in its state that is.
+pub(crate) const BLOBS_KEY: &str = "id";
 
 impl Names {
     /// The object of each run.
@@ -92,6 +94,11 @@ impl Names {
     /// The objects with the lists of runs.
     pub(crate) fn index(&self) -> String {
         format!("{}.Index", self.namespace)
+    }
+
+    /// The object that knows the place for large bodies.
+    pub(crate) fn blobs(&self) -> String {
+        format!("{}.Blobs", self.namespace)
     }
 
     /// The object of each worker.

@@ -1,4 +1,4 @@
-//! The objects besides those of runs: the list of runs, the workers; and what uses the admin API.
+//! The objects besides those of runs: the list of runs, the place for large bodies, the workers; and what uses the admin API.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,8 +11,10 @@ use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use restate_sdk::serde::Json;
 
 use crate::api::Api;
-use crate::engine::{ACTIVE_KEY, Names};
-use crate::wire::{Beat, BeatReply, IndexEntry, IndexPhase, IndexPut, IndexQuery, WorkerStanding};
+use crate::engine::{ACTIVE_KEY, BLOBS_KEY, Names};
+use crate::wire::{
+    Beat, BeatReply, IndexEntry, IndexPhase, IndexPut, IndexQuery, OfferedBlobs, WorkerStanding,
+};
 
 /// A worker that has sent no heartbeat for this long may be gone...
 pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(5);
@@ -89,6 +91,29 @@ async fn read<'a, T: serde::de::DeserializeOwned + 'static>(
     key: &'a str,
 ) -> Result<Option<T>, TerminalError> {
     Ok(ctx.get::<Json<T>>(key).await?.map(Json::into_inner))
+}
+
+/// The place where the runs keep large bodies, by the id of its mark.
+pub(crate) struct BlobsObject;
+
+#[restate_sdk::object]
+impl BlobsObject {
+    /// Returns its id: the first one that is offered.
+    #[handler]
+    async fn agree(
+        &self,
+        ctx: ObjectContext<'_>,
+        offered: Json<OfferedBlobs>,
+    ) -> HandlerResult<Json<Option<String>>> {
+        if let Some(known) = crate::state::get(&ctx, BLOBS_KEY).await? {
+            return Ok(Json(Some(known)));
+        }
+        let OfferedBlobs { id } = offered.into_inner();
+        if let Some(id) = &id {
+            ctx.set(BLOBS_KEY, Json(id.clone()));
+        }
+        Ok(Json(id))
+    }
 }
 
 const STANDING: &str = "standing";

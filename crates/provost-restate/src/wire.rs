@@ -385,6 +385,12 @@ pub(crate) struct IndexQuery {
     pub(crate) max: usize,
 }
 
+/// The id of a place for large bodies, for runs that have none yet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct OfferedBlobs {
+    pub(crate) id: Option<String>,
+}
+
 /// A worker's process says that it lives.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Beat {

@@ -25,7 +25,7 @@ pub async fn with_remote(
     };
     if policy.flow.is_some() {
         let what = "a workflow can't work in a remote git repository: its steps share one folder";
-        return Err(Refusal::new(what, "unset engine.git_remote for it").into());
+        return Err(Refusal::new(what, "PROVOST_ENGINE_GIT_REMOTE=none starts it without one").into());
     }
     let worktrees = place.worktrees();
     let started = start_remote(folder, remote, run, &worktrees).await.map_err(refusal)?;
@@ -56,11 +56,11 @@ pub(crate) fn move_to(policy: &mut RunPolicy, from: &Path, to: &Path) {
 fn refusal(error: RemoteStartError) -> Refusal {
     let remedy = match &error {
         RemoteStartError::NoWorkTree(_) => {
-            "start it there; or unset engine.git_remote, and it works in this folder"
+            "start it there; or with PROVOST_ENGINE_GIT_REMOTE=none, and it works in this folder"
         }
         RemoteStartError::NoCommit(_) => "commit something first",
         RemoteStartError::NoRemote { .. } => {
-            "`git remote add` adds it; engine.git_remote names another, or an address"
+            "`git remote add` adds it; engine.git_remote names another, an address, or `none`"
         }
         RemoteStartError::Address { .. } => "see engine.git_remote",
         _ => {

@@ -45,6 +45,10 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     let leave = CancellationToken::new();
     let started = Arc::new(OnceLock::new());
     let answers = health_of(Arc::clone(&started), stop.clone());
+    if [Some(args.listen), args.shared].contains(&Some(args.health)) {
+        let what = format!("--health: the engine calls the worker at {}", args.health);
+        return Err(Refusal::new(what, "give --health another port").into());
+    }
     let health = listener(args.health, "--health")?;
     let health = tokio::spawn(serve_health(health, answers, CancellationToken::new()));
     let Begun { name, connection, running } = tokio::select! {

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use provost_engine::RunEvent;
 use provost_event::{Outcome, ToolStatus};
 use provost_harness::{Catalog as _, Log as _, Worker as _};
-use provost_restate::{BlobPlace, Engine, WorkerEndpoint};
+use provost_restate::{BlobPlace, Engine, Listening, WorkerEndpoint};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Scripted, Server, connect, ended, engine, kinds, listening, log, run, soon, start, tool_statuses,
+    Scripted, Server, begin, connect, ended, engine, kinds, listening, log, run, soon, start, tool_statuses,
     tools_run, until, work_as_worker, worker,
 };
 
@@ -279,6 +279,25 @@ async fn only_a_worker_holds_runs_and_its_name_is_its_own() {
     let error = soon("the first one learns of it", first.failed()).await;
     assert!(error.to_string().contains("another process has taken the name `w`"), "{error}");
     assert!(second.is_ready() && !first.is_ready());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_is_not_reached_at_the_address_of_another() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let (backend, own) = (connect(engine(&server, folder.path())).await, listening());
+    let address = own.url.clone();
+    let _worker = begin(&backend, "w", own).await.unwrap();
+    let astray = connect(engine(&server, folder.path())).await;
+    let wrong = Listening { url: address.clone(), ..listening() };
+    let refused = begin(&astray, "x", wrong).await.map(drop).unwrap_err().to_string();
+    assert!(refused.contains(address.as_str()) && refused.contains("--advertise"), "{refused}");
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(work_as_worker(backend.clone(), scripted(folder.path()), stop.clone()));
+    assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
+    stop.cancel();
+    working.await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

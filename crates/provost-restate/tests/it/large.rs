@@ -10,10 +10,14 @@ use provost_restate::Engine;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Scripted, Server, connect, done, ended, engine, log, run, start, worker};
+use crate::support::{
+    Scripted, Server, begin, connect, done, ended, engine, listening, log, run, start, worker,
+};
 
 /// One byte more than a message of the engine may have.
 const BYTES: usize = (32 << 20) + 1;
+/// Enough for the blob store.
+const LARGE: usize = 300 << 10;
 
 fn scripted(folder: &TempDir) -> Scripted {
     Scripted { folder: folder.path().to_owned(), tool: "look", turns: 1, takes: std::time::Duration::ZERO }
@@ -84,7 +88,7 @@ async fn a_message_that_cannot_be_stored_is_refused_and_changes_nothing() {
     std::fs::write(&blobs, "no folder").unwrap();
     let say = RunEvent::Say { agent: 0, text: "x".repeat(BYTES), by: "ann".to_owned() };
     let error = backend.post(run(1).into(), say.into(), Some("say")).await.unwrap_err();
-    assert!(matches!(&error, BackendError::Storage { attempt: "store a large body", .. }), "{error}");
+    assert!(matches!(&error, BackendError::Storage { attempt: "use engine.blobs", .. }), "{error}");
     assert_eq!(log(&backend, SessionId::root(run(1))).await, before);
     std::fs::remove_file(&blobs).unwrap();
     let say = RunEvent::Say { agent: 0, text: "small".to_owned(), by: "ann".to_owned() };
@@ -156,11 +160,42 @@ async fn nothing_is_written_or_begun_where_the_blobs_are_not_mounted() {
     let executor = verbose(&folder, 40 << 10);
     let refused =
         backend.serve(run(1), executor.clone(), CancellationToken::new()).await.map(drop).unwrap_err();
-    assert!(refused.to_string().contains("mount or restore the folder of engine.blobs"), "{refused}");
+    assert!(refused.to_string().contains("can't use engine.blobs: "), "{refused}");
+    assert!(refused.to_string().contains(&blobs.display().to_string()), "{refused}");
     assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), 0);
     std::fs::remove_dir(&blobs).unwrap();
     std::fs::rename(&away, &blobs).unwrap();
     let _guard = backend.serve(run(1), executor.clone(), CancellationToken::new()).await.unwrap();
     assert!(matches!(ended(&backend, run(1)).await, Outcome::Completed { .. }));
     assert_eq!(executor.answers.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_blobs_than_those_of_the_engines_runs_are_refused() {
+    let Some(server) = Server::start().await else { return };
+    let (folder, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    // Workers that start at once agree on one place.
+    let ((backend, _worker), (second, _other_worker)) = tokio::join!(
+        worker(engine(&server, folder.path()), "w"),
+        worker(engine(&server, folder.path()), "x")
+    );
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    // Mounted nowhere, and with what another engine's runs have.
+    for mark in [None, Some("0123456789abcdef0123456789abcdef\n")] {
+        let elsewhere = other.path().join("blobs");
+        if let Some(mark) = mark {
+            std::fs::write(elsewhere.join("provost-blobs"), mark).unwrap();
+        }
+        let astray = connect(engine(&server, other.path())).await;
+        let refused = begin(&astray, "y", listening()).await.map(drop).unwrap_err();
+        assert!(refused.to_string().contains(&elsewhere.display().to_string()), "{refused}");
+        let say = RunEvent::Say { agent: 0, text: "x".repeat(LARGE), by: "ann".to_owned() };
+        let refused = astray.post(run(1).into(), say.into(), Some("say")).await.unwrap_err();
+        assert!(refused.to_string().contains("can't use engine.blobs: "), "{refused}");
+        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), usize::from(mark.is_some()));
+    }
+    for of_them in [backend, second] {
+        let say = RunEvent::Say { agent: 0, text: "x".repeat(LARGE), by: "ann".to_owned() };
+        assert!(of_them.post(run(1).into(), say.into(), None).await.unwrap().changed);
+    }
 }

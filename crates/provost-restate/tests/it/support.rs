@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use provost_event::{
     ActorKey, Entry, LifecycleEntry, Outcome, Record, RunId, Seq, SessionId, ToolEntry, ToolStatus,
 };
-use provost_harness::{Log as _, SystemClock};
+use provost_harness::{BackendError, Log as _, SystemClock};
 use provost_restate::{BlobPlace, Engine, Listening, RestateBackend, RunningWorker, WorkerEndpoint};
 
 pub(crate) use counted::Counted;
@@ -48,10 +48,18 @@ pub(crate) async fn connect(engine: Engine) -> RestateBackend {
 /// A backend that is a worker of this name.
 pub(crate) async fn worker(engine: Engine, name: &str) -> (RestateBackend, RunningWorker) {
     let backend = connect(engine).await;
-    let endpoint =
-        WorkerEndpoint { name: name.to_owned(), serves: Vec::new(), own: listening(), deciders: None };
-    let worker = backend.start_worker(endpoint).await.expect("a worker");
+    let worker = begin(&backend, name, listening()).await.expect("a worker");
     (backend, worker)
+}
+
+/// Has a connected backend be a worker of this name, reached there.
+pub(crate) async fn begin(
+    backend: &RestateBackend,
+    name: &str,
+    own: Listening,
+) -> Result<RunningWorker, BackendError> {
+    let endpoint = WorkerEndpoint { name: name.to_owned(), serves: Vec::new(), own, deciders: None };
+    backend.start_worker(endpoint).await
 }
 
 /// Waits for something that must come within two minutes.
