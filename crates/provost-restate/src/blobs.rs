@@ -32,7 +32,7 @@ pub(crate) struct BlobStore {
     prefix: Path,
     /// The place, for people.
     shown: Arc<str>,
-    /// Whether it may be there now and away a moment later.
+    /// Whether another place may be there in its stead, without an error.
     is_mounted: bool,
     api: Api,
     /// The object that knows the id of the place.
@@ -95,10 +95,10 @@ impl BlobStore {
         })
     }
 
-    /// Checks that the place is the one that the engine's runs use. Without any yet it is from now on.
+    /// Checks that the place is there, and is the one that the engine's runs use. Without any yet it is from now on.
     pub(crate) async fn check(&self) -> Result<(), BackendError> {
         let id = self.id.get_or_try_init(|| self.agree()).await?;
-        if self.is_mounted { self.refuse_unless(id).await } else { Ok(()) }
+        self.refuse_unless(id).await
     }
 
     /// The same before a process has asked others for anything, as far as the engine can tell without them. It is to be
@@ -126,16 +126,12 @@ impl BlobStore {
 
     async fn agree(&self) -> Result<String, BackendError> {
         let mark = self.mark().await?;
-        let id = match self.offered(mark).await? {
-            Some(id) => id,
-            None => {
-                self.make_mark().await?;
-                let mark = self.mark().await?;
-                self.offered(mark).await?.ok_or(BackendError::Closed)?
-            }
-        };
-        self.refuse_unless(&id).await?;
-        Ok(id)
+        if let Some(id) = self.offered(mark).await? {
+            return Ok(id);
+        }
+        self.make_mark().await?;
+        let mark = self.mark().await?;
+        self.offered(mark).await?.ok_or(BackendError::Closed)
     }
 
     /// The id that the engine knows; `mark` from now on if it knows none.
@@ -186,7 +182,9 @@ impl BlobStore {
 
     /// Stores `body` durably and returns its id.
     pub(crate) async fn put(&self, body: impl Into<Bytes>) -> Result<BlobId, BackendError> {
-        self.check().await?;
+        if self.is_mounted || self.id.get().is_none() {
+            self.check().await?;
+        }
         let body = body.into();
         let id = BlobId(blake3::hash(&body).to_hex().as_str().into());
         self.create(&self.path(&id), body.clone()).await?;

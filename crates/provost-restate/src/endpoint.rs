@@ -425,7 +425,7 @@ async fn beat(
                 backend.check_leases().await;
             }
             Ok(BeatReply::Replaced) => {
-                tracing::error!(worker = owner.worker, "another process has taken this worker's name");
+                tracing::info!(worker = owner.worker, "another process has taken this worker's name");
                 backend.lose_leases();
                 beats.fail(BackendError::Storage {
                     attempt: "serve as a worker",

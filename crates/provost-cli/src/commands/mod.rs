@@ -54,6 +54,7 @@ pub(crate) use self::resume::limits::lacking;
 pub(crate) use self::services::left_running;
 pub(crate) use self::show::date_and_time;
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -230,7 +231,8 @@ pub(crate) enum Command {
 /// # Errors
 /// Why it failed.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
-    trace()?;
+    // Nobody sits in front of a worker: what goes wrong is read later.
+    trace(matches!(cli.command, Command::Worker(_)).then_some("provost=warn"))?;
     if cli.global {
         find::make_global();
     }
@@ -346,8 +348,10 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
     result
 }
 
-fn trace() -> anyhow::Result<()> {
-    let Ok(filter) = std::env::var("PROVOST_LOG") else { return Ok(()) };
+fn trace(default: Option<&str>) -> anyhow::Result<()> {
+    let Some(filter) = std::env::var("PROVOST_LOG").ok().or(default.map(str::to_owned)) else {
+        return Ok(());
+    };
     let filter = EnvFilter::try_new(&filter).map_err(|error| {
         Refusal::new(format!("PROVOST_LOG: {error}"), "e.g. PROVOST_LOG=provost_harness=debug")
     })?;
@@ -360,6 +364,7 @@ fn trace() -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         // It would panic where standard error can't be written.
         .log_internal_errors(false)
         .init();

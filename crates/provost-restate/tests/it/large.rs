@@ -1,14 +1,16 @@
 //! Messages that the engine itself would refuse.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use provost_engine::RunEvent;
 use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::{Block, ConversationEntry, EffectId, Entry, Outcome, SessionId};
 use provost_harness::{BackendError, Executor, Log as _, Unheld, Worker as _};
-use provost_restate::Engine;
+use provost_restate::{BlobPlace, Engine};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::support::{
     Scripted, Server, begin, connect, done, ended, engine, listening, log, run, start, worker,
@@ -150,14 +152,27 @@ async fn an_answer_that_cannot_be_recorded_is_not_asked_for_again_unsaid() {
 async fn nothing_is_written_or_begun_where_the_blobs_are_not_mounted() {
     let Some(server) = Server::start().await else { return };
     let folder = TempDir::new().unwrap();
-    let (backend, _worker) = worker(engine(&server, folder.path()), "w").await;
-    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
+    nothing_is_begun_without_blobs(engine(&server, folder.path()), &folder).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_begun_where_the_object_store_does_not_have_the_blobs() {
+    let Some(server) = Server::start().await else { return };
+    let folder = TempDir::new().unwrap();
+    let url = Url::from_directory_path(folder.path().join("blobs")).unwrap();
+    let blobs = BlobPlace::ObjectStore { url, options: BTreeMap::new() };
+    nothing_is_begun_without_blobs(Engine { blobs, ..engine(&server, folder.path()) }, &folder).await;
+}
+
+async fn nothing_is_begun_without_blobs(engine: Engine, folder: &TempDir) {
     let blobs = folder.path().join("blobs");
+    let (backend, _worker) = worker(engine, "w").await;
+    backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
     let away = folder.path().join("away");
     std::fs::rename(&blobs, &away).unwrap();
     // As an unmount leaves it.
     std::fs::create_dir(&blobs).unwrap();
-    let executor = verbose(&folder, 40 << 10);
+    let executor = verbose(folder, 40 << 10);
     let refused =
         backend.serve(run(1), executor.clone(), CancellationToken::new()).await.map(drop).unwrap_err();
     assert!(refused.to_string().contains("can't use engine.blobs: "), "{refused}");
