@@ -84,7 +84,7 @@ def lines(folder):
 
 def over():
     """How many runs have an outcome."""
-    return sum("outcome" in json.loads(line) for line in provost(NEW, "ps", "--all", "--json").splitlines())
+    return sum(json.loads(line).get("outcome") is not None for line in provost(NEW, "ps", "--all", "--json").splitlines())
 
 
 def check(runs):

@@ -110,7 +110,8 @@ impl ShownModel {
             page.push_str(&shown.section(title, body));
         }
 
-        let judged = [call, done, Answer::Text("I can't tell.")];
+        let verdict = r#"{"achieved":true,"reasoning":"It has two lines.","confidence":1}"#;
+        let judged = [call, done, Answer::Text(verdict)];
         let args = ["run", GOAL, "--goal", "notes.txt has two lines", "--judge", self.name];
         let (scene, asked) = self.requests(&judged, "", &args);
         page.push_str(&Readable::new(&scene, self.messages).section("a judge", &asked[2]));
