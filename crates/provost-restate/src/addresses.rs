@@ -64,7 +64,7 @@ impl Said {
 
     pub(crate) fn works(&mut self, what: &str) {
         if std::mem::replace(&mut self.fails, false) {
-            tracing::warn!("{what}");
+            tracing::info!("{what}");
         }
     }
 }

@@ -163,8 +163,8 @@ impl Api {
         }
     }
 
-    /// Registers the services at `url`, of which `service` must be one.
-    pub(crate) async fn register(&self, url: &Url, service: &str) -> Result<(), BackendError> {
+    /// Registers the services at `url`, and returns their names.
+    pub(crate) async fn register(&self, url: &Url) -> Result<Vec<String>, BackendError> {
         let at = joined(&self.admin, &["deployments"]);
         let request = serde_json::json!({ "uri": url.as_str(), "force": true });
         let started = std::time::Instant::now();
@@ -172,14 +172,8 @@ impl Api {
             let error = match self.http.post(at.clone()).json(&request).send().await {
                 Ok(answer) => match answered(&at, answer).await {
                     Ok(body) => {
-                        return match parsed::<Registered>(&body)?
-                            .services
-                            .iter()
-                            .any(|known| known.name == service)
-                        {
-                            true => Ok(()),
-                            false => Err(anothers(url)),
-                        };
+                        let Registered { services } = parsed(&body)?;
+                        return Ok(services.into_iter().map(|service| service.name).collect());
                     }
                     Err((error, _)) => error,
                 },
@@ -393,20 +387,25 @@ fn silent(url: &Url) -> BackendError {
     BackendError::Storage { attempt: "reach the engine", message: format!("{url} is silent"), hint: None }
 }
 
-fn not_registered(url: &Url, error: &BackendError) -> BackendError {
+pub(crate) fn not_registered(url: &Url, error: &BackendError) -> BackendError {
+    let message = match error {
+        // Its own remedy is another one.
+        BackendError::Storage { message, .. } => message.clone(),
+        error => error.to_string(),
+    };
     BackendError::Storage {
         attempt: "have the engine reach this worker",
-        message: format!("{url}: {error}"),
+        message: format!("{url}: {message}"),
         hint: Some(
             "check the address (--advertise), the engine's key (engine.identity_key_env) and engine.admin_url",
         ),
     }
 }
 
-fn anothers(url: &Url) -> BackendError {
+pub(crate) fn anothers(url: &Url) -> BackendError {
     BackendError::Storage {
         attempt: "have the engine reach this worker",
-        message: format!("another process answers at {url}"),
+        message: format!("another worker answers at {url}"),
         hint: Some("give --advertise (or --advertise-shared) an address that leads to this worker"),
     }
 }

@@ -59,13 +59,10 @@ impl RestateBackend {
         let api = Api::new(&engine)?;
         api.check().await?;
         let names = engine.names();
-        let (place, of_store) = (engine.blobs.clone(), (api.clone(), names.clone()));
-        let opened =
-            tokio::task::spawn_blocking(move || BlobStore::open(&place, of_store.0, &of_store.1)).await;
         let inner = Inner {
+            blobs: BlobStore::new(&engine.blobs, api.clone(), &names)?,
             names,
             api,
-            blobs: opened.map_err(|_| BackendError::Closed)??,
             clock,
             leases: Arc::default(),
             feeds: Arc::default(),

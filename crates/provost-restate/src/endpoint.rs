@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::RestateBackend;
 use crate::addresses::{Said, look_after_addresses};
-use crate::api::Target;
+use crate::api::{Target, anothers, not_registered};
 use crate::backend::Identity;
 use crate::deciders::Deciders;
 use crate::effects::Effects;
@@ -156,9 +156,16 @@ impl RestateBackend {
         self.inner().blobs.refuse_other().await?;
         // What an earlier process of this name has begun, at another address perhaps, must be finished by this one: an
         // open request of an object locks its key.
-        self.have_own_effects_at(&owner, &own_url).await?;
+        let moved = self.have_own_effects_at(&owner, &own_url).await;
+        moved.map_err(|error| not_registered(&own_url, &error))?;
+        let own_effects = self.inner().names.effects(&owner.worker);
+        let of_any = self.inner().names.effects("");
         for (address, service) in addresses {
-            self.inner().api.register(&address, &service).await?;
+            let there = self.inner().api.register(&address).await?;
+            let is_anothers = |name: &String| name.starts_with(&of_any) && *name != own_effects;
+            if !there.contains(&service) || there.iter().any(is_anothers) {
+                return Err(anothers(&address));
+            }
         }
         self.inner().blobs.check().await?;
         worker.tell("begin", &owner.instance).await?;
@@ -425,7 +432,7 @@ async fn beat(
                 backend.check_leases().await;
             }
             Ok(BeatReply::Replaced) => {
-                tracing::info!(worker = owner.worker, "another process has taken this worker's name");
+                tracing::debug!(worker = owner.worker, "another process has taken this worker's name");
                 backend.lose_leases();
                 beats.fail(BackendError::Storage {
                     attempt: "serve as a worker",

@@ -34,6 +34,10 @@ use provost_view::run_state;
 
 /// How long a command waits for a run to be suspended before it only reports the request.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+/// The same on an engine, which takes a worker for gone some 11 seconds after its end.
+const ENGINE_WAIT_MAX: Duration = Duration::from_secs(20);
+/// How often it is looked whether a worker still holds the run.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
 const TEXT_WIDTH: usize = 100;
 
 pub(super) async fn pause(args: ActArgs) -> anyhow::Result<Exit> {
@@ -366,12 +370,9 @@ impl Stop {
                 return Err(refused.into());
             }
         }
+        let may_be_unheld = !self.backend.performs_here() && !matches!(self.status, RunStatus::Stopped(_));
         let serving = match self.status {
-            RunStatus::Interrupted if !self.backend.performs_here() => {
-                self.backend.recover_unheld(self.run).await?;
-                None
-            }
-            RunStatus::Interrupted => {
+            RunStatus::Interrupted if self.backend.performs_here() => {
                 match self.backend.serve(self.run, Arc::new(DoesNothing), CancellationToken::new()).await {
                     Ok(serving) => Some(serving),
                     // Another process has just resumed the run, and gets the request.
@@ -379,9 +380,12 @@ impl Stop {
                     Err(error) => return Err(error.into()),
                 }
             }
-            RunStatus::Running | RunStatus::Stopped(_) => None,
+            RunStatus::Interrupted | RunStatus::Running | RunStatus::Stopped(_) => None,
         };
-        let came = self.outcome_after(before).await;
+        let came = tokio::select! {
+            came = self.outcome_after(before) => came,
+            error = self.stopped_without_worker(), if may_be_unheld => Err(error.into()),
+        };
         if let Some(serving) = serving {
             serving.release().await;
         }
@@ -400,7 +404,22 @@ impl Stop {
             }
             Ok(None)
         };
-        tokio::time::timeout(WAIT_MAX, rest).await.unwrap_or(Ok(None))
+        let within = if self.backend.performs_here() { WAIT_MAX } else { ENGINE_WAIT_MAX };
+        tokio::time::timeout(within, rest).await.unwrap_or(Ok(None))
+    }
+
+    /// Has a run of an engine stop once no worker holds it; one that is gone seems to for a while. Returns if that fails.
+    async fn stopped_without_worker(&self) -> BackendError {
+        let stopped = async {
+            while self.backend.holder(self.run).await?.is_some() {
+                tokio::time::sleep(LOOKS_EVERY).await;
+            }
+            self.backend.recover_unheld(self.run).await
+        };
+        match stopped.await {
+            Ok(()) => std::future::pending().await,
+            Err(error) => error,
+        }
     }
 }
 

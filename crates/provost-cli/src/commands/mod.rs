@@ -62,6 +62,8 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use provost_config::{EngineUrl, Folders, Request, Scope, load};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 use self::descent::Act;
 pub(crate) use self::descent::mark;
@@ -79,7 +81,7 @@ use crate::input::tell_of_unread;
 use crate::output;
 use crate::render::visible_json;
 use crate::wiring::{leave_store, state_dir, use_engine, variables};
-use provost_harness::Backend;
+use provost_harness::{Backend, Clock as _, SystemClock};
 use provost_runtime::{SUPERVISE, StateDir, available_tools};
 
 /// Runs autonomous agents under supervision: they work until the goal is verified, a budget is used up or a hook
@@ -231,8 +233,7 @@ pub(crate) enum Command {
 /// # Errors
 /// Why it failed.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<Exit> {
-    // Nobody sits in front of a worker: what goes wrong is read later.
-    trace(matches!(cli.command, Command::Worker(_)).then_some("provost=warn"))?;
+    trace(matches!(cli.command, Command::Worker(_)))?;
     if cli.global {
         find::make_global();
     }
@@ -348,11 +349,13 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
     result
 }
 
-fn trace(default: Option<&str>) -> anyhow::Result<()> {
-    let Some(filter) = std::env::var("PROVOST_LOG").ok().or(default.map(str::to_owned)) else {
-        return Ok(());
-    };
-    let filter = EnvFilter::try_new(&filter).map_err(|error| {
+/// What a worker logs unasked: what goes wrong there is read later.
+const WORKER_LOG: &str = "provost=warn,provost_restate=info";
+
+fn trace(is_worker: bool) -> anyhow::Result<()> {
+    let asked = std::env::var("PROVOST_LOG").ok();
+    let Some(filter) = asked.as_deref().or(is_worker.then_some(WORKER_LOG)) else { return Ok(()) };
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
         Refusal::new(format!("PROVOST_LOG: {error}"), "e.g. PROVOST_LOG=provost_harness=debug")
     })?;
     // What these say below that holds codes of logins, and messages of servers, which may repeat what they were sent.
@@ -361,14 +364,26 @@ fn trace(default: Option<&str>) -> anyhow::Result<()> {
         .into_iter()
         .filter_map(|directive| directive.parse::<tracing_subscriber::filter::Directive>().ok());
     let filter = quiet.fold(filter, EnvFilter::add_directive);
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         // It would panic where standard error can't be written.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match asked {
+        Some(_) => log.init(),
+        None => log.with_timer(LineTime).with_target(false).init(),
+    }
     Ok(())
+}
+
+/// The time of a line as a worker's other lines have it.
+struct LineTime;
+
+impl FormatTime for LineTime {
+    fn format_time(&self, line: &mut Writer<'_>) -> std::fmt::Result {
+        write!(line, "{} ", date_and_time(SystemClock.now()))
+    }
 }
 
 /// Opens the backend that the user's settings name.

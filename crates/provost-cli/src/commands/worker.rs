@@ -45,10 +45,7 @@ async fn work(args: WorkerArgs) -> anyhow::Result<Exit> {
     let leave = CancellationToken::new();
     let started = Arc::new(OnceLock::new());
     let answers = health_of(Arc::clone(&started), stop.clone());
-    if [Some(args.listen), args.shared].contains(&Some(args.health)) {
-        let what = format!("--health: the engine calls the worker at {}", args.health);
-        return Err(Refusal::new(what, "give --health another port").into());
-    }
+    check_addresses(&args)?;
     let health = listener(args.health, "--health")?;
     let health = tokio::spawn(serve_health(health, answers, CancellationToken::new()));
     let Begun { name, connection, running } = tokio::select! {
@@ -122,6 +119,7 @@ async fn begin(args: &WorkerArgs, place: &StateDir, labels: &[String]) -> anyhow
     let endpoint = endpoint(args, &connection, labels)?;
     let name = endpoint.name.clone();
     let labels = endpoint.serves.join(", ");
+    note(&format!("worker {name} has the engine {url} call it at {}", endpoint.own.url));
     let running = connection.backend.start_worker(endpoint).await;
     let running = running.with_context(|| format!("can't serve the engine {url}"))?;
     note(&format!("worker {name} takes runs from {url} for {labels}; ready at http://{}/ready", args.health));
@@ -164,6 +162,27 @@ fn endpoint(
     let machine = || host_name().unwrap_or_else(|_| connection.host.clone());
     let name = args.name.clone().unwrap_or_else(|| format!("{}-{}", machine(), args.listen.port()));
     Ok(WorkerEndpoint { name, serves, own, deciders: shared.transpose()? })
+}
+
+/// Refuses addresses that can't be right, whatever the engine is.
+fn check_addresses(args: &WorkerArgs) -> Result<(), Refusal> {
+    if args.shared == Some(args.listen) {
+        let what = format!("--shared: {} is the worker's own address (--listen)", args.listen);
+        return Err(Refusal::new(
+            what,
+            "give --shared another port, which all workers of this machine share",
+        ));
+    }
+    if [Some(args.listen), args.shared].contains(&Some(args.health)) {
+        let what = format!("--health: the engine calls the worker at {}", args.health);
+        return Err(Refusal::new(what, "give --health another port"));
+    }
+    let advertised = [("--advertise", &args.advertise), ("--advertise-shared", &args.advertise_shared)];
+    // The engine would keep it, and show it.
+    match advertised.into_iter().find(|(_, url)| url.as_ref().is_some_and(|url| url.contains('@'))) {
+        Some((flag, _)) => Err(Refusal::new(format!("{flag}: the address has a login"), "give it without")),
+        None => Ok(()),
+    }
 }
 
 fn into_std(listener: tokio::net::TcpListener) -> Result<TcpListener, Refusal> {

@@ -312,3 +312,4 @@ mod unanswered_calls;
 mod verified;
 #[cfg(test)]
 mod worked_time;
+mod worker_addresses;

@@ -80,7 +80,7 @@ impl RestateBackend {
                 let _ = answer.send(Ok(()));
                 tokio::select! {
                     error = lease.failed() => {
-                        tracing::info!(run = %lease.run, %error, "the run can't be worked on any more");
+                        tracing::debug!(run = %lease.run, %error, "the run can't be worked on any more");
                     }
                     () = lease.stop.cancelled() => {}
                 }

@@ -292,6 +292,10 @@ async fn a_worker_is_not_reached_at_the_address_of_another() {
     let wrong = Listening { url: address.clone(), ..listening() };
     let refused = begin(&astray, "x", wrong).await.map(drop).unwrap_err().to_string();
     assert!(refused.contains(address.as_str()) && refused.contains("--advertise"), "{refused}");
+    let deciders = Some(Listening { url: address.clone(), ..listening() });
+    let own_for_all = WorkerEndpoint { name: "y".to_owned(), serves: Vec::new(), own: listening(), deciders };
+    let refused = astray.start_worker(own_for_all).await.map(drop).unwrap_err().to_string();
+    assert!(refused.contains(address.as_str()) && refused.contains("--advertise-shared"), "{refused}");
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
     let stop = CancellationToken::new();
     let working = tokio::spawn(work_as_worker(backend.clone(), scripted(folder.path()), stop.clone()));

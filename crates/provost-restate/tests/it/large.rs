@@ -1,13 +1,14 @@
 //! Messages that the engine itself would refuse.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use provost_engine::RunEvent;
 use provost_engine::{Effect, Event, SessionEvent};
 use provost_event::{Block, ConversationEntry, EffectId, Entry, Outcome, SessionId};
 use provost_harness::{BackendError, Executor, Log as _, Unheld, Worker as _};
-use provost_restate::{BlobPlace, Engine};
+use provost_restate::{BlobPlace, Engine, RestateBackend};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -195,22 +196,33 @@ async fn other_blobs_than_those_of_the_engines_runs_are_refused() {
         worker(engine(&server, folder.path()), "x")
     );
     backend.post(run(1).into(), start().into(), Some("start")).await.unwrap();
-    // Mounted nowhere, and with what another engine's runs have.
-    for mark in [None, Some("0123456789abcdef0123456789abcdef\n")] {
-        let elsewhere = other.path().join("blobs");
-        if let Some(mark) = mark {
-            std::fs::write(elsewhere.join("provost-blobs"), mark).unwrap();
-        }
-        let astray = connect(engine(&server, other.path())).await;
-        let refused = begin(&astray, "y", listening()).await.map(drop).unwrap_err();
-        assert!(refused.to_string().contains(&elsewhere.display().to_string()), "{refused}");
-        let say = RunEvent::Say { agent: 0, text: "x".repeat(LARGE), by: "ann".to_owned() };
-        let refused = astray.post(run(1).into(), say.into(), Some("say")).await.unwrap_err();
-        assert!(refused.to_string().contains("can't use engine.blobs: "), "{refused}");
-        assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), usize::from(mark.is_some()));
-    }
+    let elsewhere = other.path().join("blobs");
+    let astray = connect(engine(&server, other.path())).await;
+    refused(&astray, &elsewhere, "no file provost-blobs").await;
+    assert!(!elsewhere.exists(), "it may be a place where the folder is to be mounted");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let mark = elsewhere.join("provost-blobs");
+    std::fs::write(&mark, "0123456789abcdef0123456789abcdef\nof another engine").unwrap();
+    refused(&astray, &elsewhere, "0123456789abcdef0123456789abcdef").await;
+    std::fs::write(&mark, vec![b'x'; 1 << 20]).unwrap();
+    refused(&astray, &elsewhere, "isn't an id").await;
+    std::fs::remove_file(&mark).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&mark).status().unwrap().success());
+    refused(&astray, &elsewhere, "isn't a file").await;
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1, "nothing was written there");
     for of_them in [backend, second] {
         let say = RunEvent::Say { agent: 0, text: "x".repeat(LARGE), by: "ann".to_owned() };
         assert!(of_them.post(run(1).into(), say.into(), None).await.unwrap().changed);
+    }
+}
+
+/// Neither a worker nor a client may use the place.
+async fn refused(astray: &RestateBackend, place: &Path, why: &str) {
+    let say = RunEvent::Say { agent: 0, text: "x".repeat(LARGE), by: "ann".to_owned() };
+    let begun = begin(astray, "y", listening()).await.map(drop).unwrap_err();
+    let said = astray.post(run(1).into(), say.into(), Some("say")).await.map(drop).unwrap_err();
+    for error in [begun.to_string(), said.to_string()] {
+        assert!(error.contains("can't use engine.blobs") && error.contains(why), "{error}");
+        assert!(error.contains(place.to_str().unwrap()) && error.len() < 500, "{error}");
     }
 }
