@@ -382,7 +382,7 @@ struct LineTime;
 
 impl FormatTime for LineTime {
     fn format_time(&self, line: &mut Writer<'_>) -> std::fmt::Result {
-        write!(line, "{} ", date_and_time(SystemClock.now()))
+        line.write_str(&date_and_time(SystemClock.now()))
     }
 }
 

@@ -72,8 +72,12 @@ impl Place {
     pub(super) async fn store(&self) -> Result<&dyn ObjectStore, BackendError> {
         let open = async || {
             let folder = self.folder.clone().unwrap_or_default();
-            let opened = in_background(move || Ok(LocalFileSystem::new_with_prefix(folder)?)).await;
-            let opened = opened.map_err(|error| self.unusable(&error))?;
+            let opened = in_background(move || {
+                // Its own error doesn't say so plainly.
+                std::fs::metadata(&folder)?;
+                Ok(LocalFileSystem::new_with_prefix(folder)?)
+            });
+            let opened = opened.await.map_err(|error| self.unusable(&error))?;
             Ok::<Arc<dyn ObjectStore>, BackendError>(Arc::new(opened.with_fsync(true)))
         };
         self.store.get_or_try_init(open).await.map(AsRef::as_ref)
