@@ -3,8 +3,8 @@
 is told to end, killed, or killed and started again at once, and what they do twice then; memory and disk of the nodes over many turns.
 
 Usage: bench/cluster.py [PROVOST] [--nodes N] [--workers N] [--runs N] [--turns N] [--rounds N] [--restarts N] [--kills N] [--growth TURNS] [--minutes N] [--keep]
-(target/release/provost, 1, 3, 32, 60, 1, 15, 21, 100000, 15 unless given; 0 leaves a part out). The engine's server is on PATH, or installed
-with `provost cluster install`. Takes some 30 minutes on two cores.
+(target/release/provost, 1, 3, 32, 60, 1, 15, 21, 100000, 40 unless given; 0 leaves a part out). The engine's server, `restate-server`, must be on
+PATH (`cargo xtask restate-server` installs it into target/tools/restate). Takes an hour on two cores, half of it for the last part.
 """
 import argparse, collections, concurrent.futures, glob, http.server, json, os, re, shutil, signal, statistics, subprocess, tempfile, threading, time
 
@@ -18,7 +18,7 @@ OPTIONS.add_argument("--rounds", type=int, default=1, help="how often turns a se
 OPTIONS.add_argument("--restarts", type=int, default=15, help="workers that are told to end")
 OPTIONS.add_argument("--kills", type=int, default=21, help="workers that are killed; as many again are started at once")
 OPTIONS.add_argument("--growth", type=int, default=100_000, help="turns over which the nodes' memory and disk are looked at")
-OPTIONS.add_argument("--minutes", type=float, default=15, help="how long the part on growth may take")
+OPTIONS.add_argument("--minutes", type=float, default=40, help="how long the part on growth may take")
 OPTIONS.add_argument("--keep", action="store_true", help="keep the folder with the nodes' and workers' logs")
 OPTIONS = OPTIONS.parse_args()
 PROVOST, TICKS = os.path.realpath(OPTIONS.provost), os.sysconf("SC_CLK_TCK")

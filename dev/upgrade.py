@@ -3,7 +3,8 @@
 
 Usage: bench/upgrade.py OLD NEW [--runs N] [--turns N] [--keep]
 (two `provost` programs; 12, 40 unless given). Workers of OLD begin the runs; those of NEW start beside them, as docs/cluster.md says, and
-those of OLD are told to end while the runs work. The engine's server is on PATH, or installed with `provost cluster install`. Some two minutes.
+those of OLD are told to end while the runs work. The engine's server, `restate-server`, must be on PATH
+(`cargo xtask restate-server` installs it into target/tools/restate). Takes some two minutes.
 """
 import argparse, collections, json, os, shutil, signal, socket, subprocess, tempfile, time, urllib.request
 
