@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs that go on from workers of one build to those of another: does any of them do something twice, or lose anything?
 
-Usage: bench/upgrade.py OLD NEW [--runs N] [--turns N] [--keep]
+Usage: dev/upgrade.py OLD NEW [--runs N] [--turns N] [--keep]
 (two `provost` programs; 12, 40 unless given). Workers of OLD begin the runs; those of NEW start beside them, as docs/cluster.md says, and
 those of OLD are told to end while the runs work. The engine's server, `restate-server`, must be on PATH
 (`cargo xtask restate-server` installs it into target/tools/restate). Takes some two minutes.
@@ -116,8 +116,9 @@ try:
     until("the runs work", lambda: all(len(lines(folder)) > 2 for _, folder in runs))
     shared = free_port()
     WORKERS += [Worker(NEW, f"new-{number}", shared) for number in (1, 2)]
-    # Decisions for runs of the old build's workers are made by the new one by now.
-    time.sleep(5)
+    # The new build decides for runs of the old one's workers for a while.
+    before = {folder: len(lines(folder)) for _, folder in runs}
+    until("the runs go on", lambda: all(len(lines(folder)) > before[folder] + 3 for _, folder in runs))
     for worker in WORKERS[:2]:
         print(f"{worker.name} took {worker.taken()} runs and ended {worker.end():.1f} s after it was told to", flush=True)
     assert over() == 0, "runs were over before: take more --turns"

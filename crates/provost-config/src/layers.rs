@@ -235,6 +235,10 @@ pub fn setting_variables(named: &Named) -> Vec<String> {
     settings().flat_map(super::declare::Setting::all_variables).chain(of_providers).collect()
 }
 
+/// What to do with a variable that is like no setting.
+const UNSET_OR_NAMED: &str =
+    "unset it; if it has a secret, name it in a setting such as engine.identity_key_env";
+
 /// A misspelt limit in a variable must not be no limit at all.
 fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
     let known = setting_variables(&loading.settings.named);
@@ -248,9 +252,7 @@ fn refuse_unknown(loading: &mut Loading, variables: &BTreeMap<String, String>) {
             continue;
         }
         let remedy = nearest(name, known.iter().cloned()).map(|known| format!("did you mean {known}?"));
-        let or_named =
-            || "unset it; if it has a secret, name it in a setting such as engine.identity_key_env";
-        let remedy = remedy.unwrap_or_else(|| or_named().to_owned());
+        let remedy = remedy.unwrap_or_else(|| UNSET_OR_NAMED.to_owned());
         loading.problems.push(no_setting(Source::Variable(name.clone()), remedy));
     }
 }

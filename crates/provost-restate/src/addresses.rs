@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::RestateBackend;
-use crate::api::{DeploymentAt, answers};
+use crate::api::{DeploymentAt, anothers, answers, not_registered};
 use crate::backend::Inner;
 use crate::wire::Owner;
 
@@ -70,6 +70,40 @@ impl Said {
 }
 
 impl RestateBackend {
+    /// Has the engine send what is for this worker to `own_url`, and what is to be decided to `shared_url`, or there too.
+    ///
+    /// # Errors
+    /// When the engine doesn't reach this worker there.
+    pub(crate) async fn register(
+        &self,
+        owner: &Owner,
+        own_url: &Url,
+        shared_url: Option<&Url>,
+    ) -> Result<(), BackendError> {
+        // What an earlier process of this name has begun, at another address perhaps, must be finished by this one: an
+        // open request of an object locks its key.
+        let moved = self.have_own_effects_at(owner, own_url).await;
+        moved.map_err(|error| not_registered(own_url, &error))?;
+        let names = &self.inner().names;
+        if let Some(shared_url) = shared_url {
+            self.register_at(shared_url, &names.run(), owner).await?;
+        }
+        self.register_at(own_url, &names.effects(&owner.worker), owner).await
+    }
+
+    /// Registers `url`, which must have `service`, and must not be where another worker gets its effects.
+    async fn register_at(&self, url: &Url, service: &str, owner: &Owner) -> Result<(), BackendError> {
+        let Inner { api, names, .. } = &**self.inner();
+        let there = api.register(url).await?;
+        let own = names.effects(&owner.worker);
+        let is_anothers = |name: &String| name.starts_with(&names.effects("")) && *name != own;
+        if there.iter().any(|name| name == service) && !there.iter().any(is_anothers) {
+            Ok(())
+        } else {
+            Err(anothers(url))
+        }
+    }
+
     /// Has requests for decisions go to `url` where no process answers at their address, also those that were begun.
     pub(crate) async fn take_over_decisions(&self, url: &Url) -> Result<(), BackendError> {
         let Inner { api, names, .. } = &**self.inner();
@@ -115,7 +149,7 @@ impl RestateBackend {
     }
 
     /// Has the effects of `owner` sent to `url`.
-    pub(crate) async fn have_own_effects_at(&self, owner: &Owner, url: &Url) -> Result<(), BackendError> {
+    async fn have_own_effects_at(&self, owner: &Owner, url: &Url) -> Result<(), BackendError> {
         let known = self.inner().api.deployments().await?;
         self.move_all(&self.effects_elsewhere(&known, owner, url), url).await
     }

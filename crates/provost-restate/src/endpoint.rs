@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::RestateBackend;
 use crate::addresses::{Said, look_after_addresses};
-use crate::api::{Target, anothers, not_registered};
+use crate::api::Target;
 use crate::backend::Identity;
 use crate::deciders::Deciders;
 use crate::effects::Effects;
@@ -137,12 +137,10 @@ impl RestateBackend {
             tasks: Vec::new(),
         };
         let own_url = own.url.clone();
-        let deciding_url = deciders.as_ref().map_or_else(|| own_url.clone(), |deciders| deciders.url.clone());
-        let mut addresses = vec![(own_url.clone(), self.inner().names.effects(&owner.worker))];
+        let shared_url = deciders.as_ref().map(|deciders| deciders.url.clone());
         let identity = Arc::new(self.identity_verifier()?);
         match deciders {
             Some(deciders) => {
-                addresses.insert(0, (deciders.url.clone(), self.inner().names.run()));
                 worker.listen(deciders.listener, self.deciding(Services::default()).named(&identity))?;
                 // An earlier process of this name may have been one that decides at its own address.
                 let own_services = self.deciding(Services::untold());
@@ -154,23 +152,12 @@ impl RestateBackend {
             }
         }
         self.inner().blobs.refuse_other().await?;
-        // What an earlier process of this name has begun, at another address perhaps, must be finished by this one: an
-        // open request of an object locks its key.
-        let moved = self.have_own_effects_at(&owner, &own_url).await;
-        moved.map_err(|error| not_registered(&own_url, &error))?;
-        let own_effects = self.inner().names.effects(&owner.worker);
-        let of_any = self.inner().names.effects("");
-        for (address, service) in addresses {
-            let there = self.inner().api.register(&address).await?;
-            let is_anothers = |name: &String| name.starts_with(&of_any) && *name != own_effects;
-            if !there.contains(&service) || there.iter().any(is_anothers) {
-                return Err(anothers(&address));
-            }
-        }
+        self.register(&owner, &own_url, shared_url.as_ref()).await?;
         self.inner().blobs.check().await?;
         worker.tell("begin", &owner.instance).await?;
         self.set_identity(Some(Identity { owner, serves }));
         worker.beats.accept();
+        let deciding_url = shared_url.unwrap_or_else(|| own_url.clone());
         worker.tasks.push(tokio::spawn(beat(
             worker.backend.clone(),
             worker.owner.clone(),
@@ -411,7 +398,8 @@ async fn beat(
 ) {
     let service = backend.inner().names.worker();
     let target = Target { service: &service, key: Some(&owner.worker), handler: "beat" };
-    let (mut said, mut said_of_decisions) = (Said::default(), Said::default());
+    let mut said = Said::default();
+    let mut said_of_decisions = Said::default();
     for count in 1.. {
         tokio::select! {
             () = stop.cancelled() => return,

@@ -178,7 +178,8 @@ impl RunFacts {
         agent: SessionId,
         take: fn(&mut Self, &Entry),
     ) -> Result<(), BackendError> {
-        let (mut after, mut is_cut_off) = (Seq::START, false);
+        let mut after = Seq::START;
+        let mut is_cut_off = false;
         loop {
             let records = backend.read(agent.into(), after, READ_MAX).await?;
             let Some(last) = records.last() else { return Ok(()) };

@@ -11,7 +11,8 @@ fn an_address_of_a_worker_that_cannot_be_right_is_refused_before_the_engine_is_a
         assert_eq!(done.status, 2, "{done:?}");
         done.stderr
     };
-    let (one, other) = ("127.0.0.1:39080", "127.0.0.1:39081");
+    let one = "127.0.0.1:39080";
+    let other = "127.0.0.1:39081";
     let same = refused(&["--listen", one, "--health", one]);
     assert!(same.contains("--health: the engine calls the worker at 127.0.0.1:39080"), "{same}");
     let same = refused(&["--listen", one, "--shared", other, "--health", other]);

@@ -285,7 +285,8 @@ async fn only_a_worker_holds_runs_and_its_name_is_its_own() {
 async fn a_worker_is_not_reached_at_the_address_of_another() {
     let Some(server) = Server::start().await else { return };
     let folder = TempDir::new().unwrap();
-    let (backend, own) = (connect(engine(&server, folder.path())).await, listening());
+    let backend = connect(engine(&server, folder.path())).await;
+    let own = listening();
     let address = own.url.clone();
     let _worker = begin(&backend, "w", own).await.unwrap();
     let astray = connect(engine(&server, folder.path())).await;

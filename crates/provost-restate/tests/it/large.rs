@@ -189,7 +189,8 @@ async fn nothing_is_begun_without_blobs(engine: Engine, folder: &TempDir) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_blobs_than_those_of_the_engines_runs_are_refused() {
     let Some(server) = Server::start().await else { return };
-    let (folder, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let folder = TempDir::new().unwrap();
+    let other = TempDir::new().unwrap();
     // Workers that start at once agree on one place.
     let ((backend, _worker), (second, _other_worker)) = tokio::join!(
         worker(engine(&server, folder.path()), "w"),
